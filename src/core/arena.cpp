@@ -1,0 +1,95 @@
+#include "core/arena.h"
+
+#include <sys/mman.h>
+
+#include <algorithm>
+#include <cstring>
+
+#if defined(__SANITIZE_ADDRESS__)
+#include <sanitizer/asan_interface.h>
+#define TERA_POISON(p, n) __asan_poison_memory_region(p, n)
+#define TERA_UNPOISON(p, n) __asan_unpoison_memory_region(p, n)
+#else
+#define TERA_POISON(p, n) ((void)0)
+#define TERA_UNPOISON(p, n) ((void)0)
+#endif
+
+namespace tera {
+namespace {
+
+constexpr std::size_t huge_page = std::size_t{2} << 20;
+#if defined(__SANITIZE_ADDRESS__)
+constexpr std::size_t gap = Arena::alignment;  // poisoned, so that running over an end is seen
+#else
+constexpr std::size_t gap = 0;
+#endif
+
+std::size_t round_up(std::size_t n, std::size_t to) { return (n + to - 1) / to * to; }
+
+}  // namespace
+
+Arena::~Arena() { free_blocks(); }
+
+void Arena::free_blocks() {
+    for (Block& b : blocks_) {
+        TERA_UNPOISON(b.data, b.size);
+        munmap(b.data, b.size);
+    }
+    blocks_.clear();
+}
+
+void Arena::add_block(std::size_t bytes) {
+    std::size_t size = round_up(std::max(bytes, huge_page), huge_page);
+    void* p = mmap(nullptr, size, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    if (p == MAP_FAILED) throw Error(cat("out of memory: could not get ", size >> 20, " MiB more for an arena"));
+    madvise(p, size, MADV_HUGEPAGE);
+    TERA_POISON(p, size);
+    blocks_.push_back({static_cast<std::byte*>(p), size, 0});
+    current_ = blocks_.size() - 1;
+}
+
+std::byte* Arena::allocate(std::size_t bytes) {
+    std::size_t need = round_up(bytes, alignment) + gap;
+    total_ += need;
+    peak_ = std::max(peak_, total_);
+    if (kind_ == Kind::counting) return nullptr;
+    while (current_ < blocks_.size() && blocks_[current_].used + need > blocks_[current_].size) ++current_;
+    if (current_ >= blocks_.size()) add_block(std::max(need, total_ / 2));
+    Block& b = blocks_[current_];
+    std::byte* p = b.data + b.used;
+    b.used += need;
+    TERA_UNPOISON(p, bytes);
+    return p;
+}
+
+Tensor Arena::tensor(DType dtype, Shape shape) {
+    return Tensor(allocate(static_cast<std::size_t>(shape.numel()) * size_of(dtype)), dtype, Device::cpu, shape);
+}
+
+Tensor Arena::zeros(DType dtype, Shape shape) {
+    Tensor t = tensor(dtype, shape);
+    if (kind_ == Kind::real && t.bytes()) std::memset(t.data, 0, t.bytes());
+    return t;
+}
+
+void Arena::release(Mark mark) {
+    total_ = mark.total;
+    if (blocks_.empty()) return;
+    for (std::size_t i = mark.block; i < blocks_.size(); ++i) {
+        std::size_t keep = i == mark.block ? mark.used : 0;
+        TERA_POISON(blocks_[i].data + keep, blocks_[i].used - keep);
+        blocks_[i].used = keep;
+    }
+    current_ = mark.block;
+}
+
+void Arena::reset() {
+    release({0, 0, 0});
+    if (blocks_.size() > 1) {
+        free_blocks();
+        current_ = 0;
+        add_block(peak_);
+    }
+}
+
+}  // namespace tera

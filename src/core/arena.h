@@ -1,0 +1,66 @@
+// Arena: memory handed out by moving a pointer, given back all at once or to a mark.
+//
+// An arena grows by whole blocks while its need is not known; reset() merges them into one block of the peak size, so
+// from the second use on there is a single block and no allocation. A counting arena owns no memory and only measures:
+// the dry run that plans memory uses it.
+#pragma once
+
+#include <cstddef>
+#include <vector>
+
+#include "core/tensor.h"
+
+namespace tera {
+
+class Arena {
+  public:
+    enum class Kind { real, counting };
+    static constexpr std::size_t alignment = 64;
+
+    explicit Arena(Kind kind = Kind::real) : kind_(kind) {}
+    ~Arena();
+    Arena(const Arena&) = delete;
+    Arena& operator=(const Arena&) = delete;
+
+    std::byte* allocate(std::size_t bytes);
+    Tensor tensor(DType dtype, Shape shape);
+    Tensor zeros(DType dtype, Shape shape);
+
+    struct Mark {
+        std::size_t block = 0, used = 0, total = 0;
+    };
+    Mark mark() const { return {current_, blocks_.empty() ? 0 : blocks_[current_].used, total_}; }
+    void release(Mark mark);
+    void reset();
+
+    std::size_t used() const { return total_; }
+    std::size_t peak() const { return peak_; }
+    Kind kind() const { return kind_; }
+
+  private:
+    struct Block {
+        std::byte* data;
+        std::size_t size, used;
+    };
+    void add_block(std::size_t bytes);
+    void free_blocks();
+
+    Kind kind_;
+    std::vector<Block> blocks_;
+    std::size_t current_ = 0, total_ = 0, peak_ = 0;
+};
+
+/// Gives everything allocated in its lifetime back to the arena.
+class ArenaScope {
+  public:
+    explicit ArenaScope(Arena& arena) : arena_(arena), mark_(arena.mark()) {}
+    ~ArenaScope() { arena_.release(mark_); }
+    ArenaScope(const ArenaScope&) = delete;
+    ArenaScope& operator=(const ArenaScope&) = delete;
+
+  private:
+    Arena& arena_;
+    Arena::Mark mark_;
+};
+
+}  // namespace tera

@@ -1,0 +1,90 @@
+// Decoder: word (and position) embedding, L blocks, final norm, output matrix. Covers GPT-2/3, Llama 2/3 and every
+// mixture of their parts that ModelConfig can say.
+//
+//   x0 = word[token] (+ position[pos]), dropout
+//   x  = x + dropout(attention(norm(x)));  x = x + dropout(mlp(norm(x)))      L times
+//   loss_t = cross_entropy(norm(x)_t . Eᵀ, label_t)
+//
+// Training: forward() then backward() per micro-batch, gradients accumulate in Param::grad. The output matrix and its
+// loss are done piece by piece in forward, gradient included, so that logits never exist whole (nn/lm_head.h).
+#pragma once
+
+#include <memory>
+#include <optional>
+#include <vector>
+
+#include "nn/block.h"
+#include "nn/embedding.h"
+#include "nn/lm_head.h"
+#include "nn/model_config.h"
+#include "nn/norm.h"
+
+namespace tera {
+
+/// One micro-batch, all arrays [S,B] with row t = s*B + b, borrowed from the caller.
+struct MicroBatch {
+    std::int64_t S = 0, B = 0;
+    const std::int32_t* tokens = nullptr;
+    const std::int32_t* labels = nullptr;      ///< may be null for inference
+    const float* loss_mask = nullptr;          ///< may be null for inference
+    const std::int32_t* positions = nullptr;
+    const std::int32_t* doc_start = nullptr;   ///< first position of the token's own document; null: one document
+    const std::int64_t* sample = nullptr;      ///< [B] global sample numbers, for dropout; may be null without dropout
+};
+
+struct LossSum {
+    double loss = 0;    ///< Σ mask_t loss_t
+    double tokens = 0;  ///< Σ mask_t
+};
+
+class Decoder {
+  public:
+    Decoder(const ModelConfig& config, const RecomputeConfig& recompute, std::uint64_t seed);
+
+    const ModelConfig& config() const { return config_; }
+
+    template <class F>
+    void visit(F&& f) {
+        embedding_.visit(f);
+        for (Block& b : blocks_) b.visit(f);
+        final_norm_.visit(f);
+        head_.visit(f);
+    }
+
+    struct Saved {
+        Tensor x0;
+        std::vector<Block::Saved> blocks;   ///< of layers that keep their activations
+        std::vector<Tensor> inputs;         ///< input of every checkpointed chunk
+        Norm::Saved final_norm;
+        LmHead::Saved head;
+    };
+
+    /// Forward and loss with dropout on. grad_scale: derivative of the objective by Σ mask_t loss_t.
+    LossSum forward(Ctx& ctx, const MicroBatch& batch, double grad_scale, Saved& saved);
+    /// Adds the gradients of the micro-batch that filled `saved` to every parameter.
+    void backward(Ctx& ctx, const MicroBatch& batch, const Saved& saved);
+    /// Loss only: dropout off, nothing kept. token_loss: [T] losses before the mask, if wanted.
+    LossSum evaluate(Ctx& ctx, const MicroBatch& batch, Tensor* token_loss = nullptr) const;
+    /// Logits [T,V] in the accumulation dtype, dropout off; allocated in ctx.keep.
+    Tensor logits(Ctx& ctx, const MicroBatch& batch) const;
+
+    /// Inference with a cache of keys and values: appends batch (S new positions for each of B sequences, positions
+    /// cache.length ...) and returns the logits [B,V] of the last position.
+    KvCache make_cache(Arena& arena, DType dtype, std::int64_t B, std::int64_t max_length) const;
+    Tensor next_logits(Ctx& ctx, const MicroBatch& batch, KvCache& cache) const;
+
+  private:
+    Tensor run_blocks(Ctx& ctx, const BlockInput& in, Tensor x, Saved& saved) const;
+    Tensor run_blocks_without_grad(Ctx& ctx, const MicroBatch& batch, Tensor x) const;
+    bool checkpointed(std::int64_t layer) const;
+    std::int64_t chunk_end(std::int64_t layer) const;
+
+    ModelConfig config_;
+    RecomputeConfig recompute_;
+    Embedding embedding_;
+    std::vector<Block> blocks_;
+    Norm final_norm_;
+    LmHead head_;
+};
+
+}  // namespace tera
