@@ -1,0 +1,21 @@
+// The sub-commands. Each lives in its own cmd_*.cpp, gets the words after its name and returns the exit code. What the
+// user can fix is thrown as UsageError; main() prints it and exits with 2.
+#pragma once
+
+#include <string>
+#include <vector>
+
+namespace tera {
+
+using CommandArgs = std::vector<std::string>;
+
+int cmd_pretrain(const CommandArgs& args);
+int cmd_preprocess(const CommandArgs& args);
+int cmd_tokenizer(const CommandArgs& args);
+int cmd_example_corpus(const CommandArgs& args);
+int cmd_generate(const CommandArgs& args);
+int cmd_plan(const CommandArgs& args);
+int cmd_board(const CommandArgs& args);
+int cmd_doctor(const CommandArgs& args);
+
+}  // namespace tera
