@@ -10,6 +10,9 @@ endif()
 
 set(tera_cxx_flags -Wall -Wextra -Werror -Wshadow -Wno-unknown-pragmas -fopenmp-simd -fno-math-errno
                    -fno-trapping-math)
+if(CMAKE_CXX_COMPILER_ID STREQUAL "GNU" AND CMAKE_CXX_COMPILER_VERSION VERSION_LESS 13)
+    list(APPEND tera_cxx_flags -Wno-restrict)  # false alarms on std::string assignment (GCC bug 105651)
+endif()
 if(TERA_CPU_ARCH)
     list(APPEND tera_cxx_flags -march=${TERA_CPU_ARCH})
     if(CMAKE_SYSTEM_PROCESSOR MATCHES "x86_64|AMD64")

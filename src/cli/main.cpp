@@ -11,9 +11,9 @@
 #include <new>
 
 #include "cli/commands.h"
+#include "config/arg_parser.h"
 #include "core/build_info.h"
 #include "core/error.h"
-#include "core/nearest.h"
 
 namespace tera {
 
@@ -72,7 +72,7 @@ const Command& find_command(const std::string& name) {
         if (name == c.name) return c;
         names.emplace_back(c.name);
     }
-    const std::string close = nearest(name, names);
+    const std::string close = nearest_name(name, names);
     usage_error("no command '", name, "'", close.empty() ? "" : cat("; did you mean '", close, "'?"),
                 " (teratron --help lists them all)");
 }
