@@ -1,0 +1,194 @@
+#include "data/indexed_dataset_writer.h"
+
+#include <unistd.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <cstring>
+#include <limits>
+
+#include "core/error.h"
+
+namespace tera {
+namespace {
+
+constexpr std::int64_t chunk = 1 << 16;  // elements handled at a time
+
+/// Packs ids as T; returns the position of the first that does not fit, or ids.size().
+template <class T>
+std::size_t pack(std::span<const std::int32_t> ids, std::byte* out) {
+    for (std::size_t i = 0; i < ids.size(); ++i) {
+        const auto value = static_cast<T>(ids[i]);
+        if constexpr (std::is_floating_point_v<T>) {
+            if (static_cast<double>(value) != static_cast<double>(ids[i])) return i;
+        } else {
+            if (static_cast<std::int64_t>(value) != ids[i]) return i;
+        }
+        std::memcpy(out + i * sizeof(T), &value, sizeof(T));
+    }
+    return ids.size();
+}
+
+std::size_t pack(TokenType type, std::span<const std::int32_t> ids, std::byte* out) {
+    switch (type) {
+        case TokenType::u8:
+            return pack<std::uint8_t>(ids, out);
+        case TokenType::i8:
+            return pack<std::int8_t>(ids, out);
+        case TokenType::i16:
+            return pack<std::int16_t>(ids, out);
+        case TokenType::i32:
+            return pack<std::int32_t>(ids, out);
+        case TokenType::i64:
+            return pack<std::int64_t>(ids, out);
+        case TokenType::f64:
+            return pack<double>(ids, out);
+        case TokenType::f32:
+            return pack<float>(ids, out);
+        case TokenType::u16:
+            return pack<std::uint16_t>(ids, out);
+    }
+    return 0;
+}
+
+}  // namespace
+
+IndexedDatasetWriter::IndexedDatasetWriter(std::string prefix, TokenType type)
+    : prefix_(std::move(prefix)), type_(type) {
+    bin_ = std::make_unique<OutputFile>(prefix_ + ".bin.tmp");
+    idx_ = std::make_unique<OutputFile>(prefix_ + ".idx.tmp");
+    document_index_ = std::make_unique<OutputFile>(prefix_ + ".documents.tmp");
+    // Zeros where the magic will be, so that not even the temporary file can be taken for an index.
+    const std::vector<std::byte> header(static_cast<std::size_t>(SequenceIndex::header_size));
+    idx_->write(header.data(), header.size());
+    const std::int64_t first = 0;
+    document_index_->write(&first, sizeof first);
+}
+
+void IndexedDatasetWriter::write_tokens(std::span<const std::int32_t> tokens) {
+    const auto size = static_cast<std::size_t>(item_size(type_));
+    for (std::size_t begin = 0; begin < tokens.size(); begin += chunk) {
+        const auto part = tokens.subspan(begin, std::min<std::size_t>(chunk, tokens.size() - begin));
+        narrow_.resize(part.size() * size);
+        if (const std::size_t good = pack(type_, part, narrow_.data()); good < part.size())
+            usage_error("cannot store token id ", part[good], " in ", prefix_, ".bin: it does not fit ",
+                        type_name(type_), " (document ", documents_, ")");
+        bin_->write(narrow_.data(), narrow_.size());
+    }
+    tokens_ += static_cast<std::int64_t>(tokens.size());
+}
+
+void IndexedDatasetWriter::add_sequence(std::span<const std::int32_t> tokens) {
+    TERA_CHECK(bin_ != nullptr, prefix_, " is finished");
+    if (tokens.size() > std::size_t{0x7FFFFFFF})
+        usage_error(prefix_, ": document ", documents_, " has ", tokens.size(), " tokens; the format allows 2^31 - 1");
+    write_tokens(tokens);
+    const auto length = static_cast<std::int32_t>(tokens.size());
+    idx_->write(&length, sizeof length);
+    ++sequences_;
+    ++open_sequences_;
+}
+
+void IndexedDatasetWriter::end_document() {
+    TERA_CHECK(bin_ != nullptr, prefix_, " is finished");
+    document_index_->write(&sequences_, sizeof sequences_);
+    ++documents_;
+    open_sequences_ = 0;
+}
+
+void IndexedDatasetWriter::add_document(std::span<const std::int32_t> tokens,
+                                        std::span<const std::int32_t> sequence_lengths) {
+    TERA_CHECK(open_sequences_ == 0, "document not ended");
+    std::size_t begin = 0;
+    for (const std::int32_t length : sequence_lengths) {
+        TERA_CHECK(length >= 0 && static_cast<std::size_t>(length) <= tokens.size() - begin, "sequence lengths");
+        add_sequence(tokens.subspan(begin, static_cast<std::size_t>(length)));
+        begin += static_cast<std::size_t>(length);
+    }
+    TERA_CHECK(begin == tokens.size(), "sequence lengths sum to ", begin, " of ", tokens.size(), " tokens");
+    end_document();
+}
+
+void IndexedDatasetWriter::add_dataset(const std::string& prefix) {
+    TERA_CHECK(bin_ != nullptr && open_sequences_ == 0, prefix_);
+    const IndexedDataset other(prefix);
+    const SequenceIndex& index = other.index();
+    if (index.type() != type_ || index.token_size() != item_size(type_))
+        usage_error("cannot merge ", prefix, " into ", prefix_, ": it holds ", type_name(index.type()), ", not ",
+                    type_name(type_));
+    if (index.has_modes()) usage_error("cannot merge ", prefix, ": it is multimodal");
+    const auto bytes = other.bin();
+    for (std::size_t at = 0; at < bytes.size(); at += std::size_t{1} << 24)
+        bin_->write(bytes.data() + at, std::min(std::size_t{1} << 24, bytes.size() - at));
+    idx_->write(index.lengths(), static_cast<std::size_t>(4 * index.sequences()));
+    for (std::int64_t i = 1; i <= index.documents(); ++i) {
+        const std::int64_t end = sequences_ + index.document_index(i);
+        document_index_->write(&end, sizeof end);
+    }
+    sequences_ += index.sequences();
+    documents_ += index.documents();
+    tokens_ += index.tokens();
+}
+
+void IndexedDatasetWriter::write_offsets() {
+    const std::int64_t token_size = item_size(type_);
+    std::vector<std::int32_t> lengths;
+    std::vector<std::int64_t> offsets;
+    std::int64_t position = 0;
+    for (std::int64_t begin = 0; begin < sequences_; begin += chunk) {
+        const auto count = static_cast<std::size_t>(std::min(chunk, sequences_ - begin));
+        lengths.resize(count);
+        offsets.resize(count);
+        idx_->read_at(SequenceIndex::header_size + 4 * begin, lengths.data(), 4 * count);
+        for (std::size_t i = 0; i < count; ++i) {
+            offsets[i] = position;
+            position += lengths[i] * token_size;
+        }
+        idx_->write(offsets.data(), 8 * count);
+    }
+}
+
+void IndexedDatasetWriter::copy_document_index() {
+    std::vector<std::byte> buffer(static_cast<std::size_t>(8 * chunk));
+    const std::int64_t size = document_index_->size();
+    for (std::int64_t at = 0; at < size; at += 8 * chunk) {
+        const auto count = static_cast<std::size_t>(std::min(8 * chunk, size - at));
+        document_index_->read_at(at, buffer.data(), count);
+        idx_->write(buffer.data(), count);
+    }
+}
+
+void IndexedDatasetWriter::finish() {
+    TERA_CHECK(bin_ != nullptr && open_sequences_ == 0, prefix_, ": finished before, or in the middle of a document");
+    write_offsets();
+    copy_document_index();
+    std::byte header[SequenceIndex::header_size];
+    const std::uint64_t version = 1, counts[2] = {static_cast<std::uint64_t>(sequences_),
+                                                  static_cast<std::uint64_t>(documents_ + 1)};
+    std::memcpy(header, "MMIDIDX\0\0", 9);
+    std::memcpy(header + 9, &version, 8);
+    header[17] = static_cast<std::byte>(type_);
+    std::memcpy(header + 18, counts, 16);
+    idx_->write_at(0, header, sizeof header);
+    publish();
+}
+
+void IndexedDatasetWriter::publish() {
+    bin_->sync();
+    idx_->sync();
+    // An older .idx must never stand beside the new .bin.
+    const std::string final_idx = prefix_ + ".idx";
+    if (::unlink(final_idx.c_str()) == 0) {
+        sync_folder(prefix_);
+    } else if (errno != ENOENT) {
+        usage_error("cannot replace ", final_idx, ": ", std::strerror(errno));
+    }
+    bin_->commit(prefix_ + ".bin");
+    idx_->commit(final_idx);
+    sync_folder(prefix_);
+    bin_.reset();
+    idx_.reset();
+    document_index_.reset();
+}
+
+}  // namespace tera

@@ -1,0 +1,52 @@
+// Writes a PREFIX.bin/.idx pair in constant memory. Nothing appears under the final names before finish(), and the .idx
+// last of all: what has an .idx is complete. A writer destroyed before finish() leaves nothing behind.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "data/indexed_dataset.h"
+#include "data/output_file.h"
+
+namespace tera {
+
+class IndexedDatasetWriter {
+  public:
+    /// Writes PREFIX.bin.tmp, PREFIX.idx.tmp and PREFIX.documents.tmp until finish(). UsageError if they cannot be
+    /// created or another process is writing them.
+    IndexedDatasetWriter(std::string prefix, TokenType type);
+
+    /// One sequence of the current document. UsageError if an id does not fit the element type.
+    void add_sequence(std::span<const std::int32_t> tokens);
+    void end_document();
+    /// A whole document: its tokens, cut into sequences of the given lengths (none for an empty document).
+    void add_document(std::span<const std::int32_t> tokens, std::span<const std::int32_t> sequence_lengths);
+    /// Appends another finished dataset of the same element type, documents and all. Only between documents.
+    void add_dataset(const std::string& prefix);
+    /// Completes the files, syncs them and gives them their names.
+    void finish();
+
+    const std::string& prefix() const { return prefix_; }
+    std::int64_t sequences() const { return sequences_; }
+    std::int64_t documents() const { return documents_; }
+    std::int64_t tokens() const { return tokens_; }
+
+  private:
+    void write_tokens(std::span<const std::int32_t> tokens);
+    void write_offsets();
+    void copy_document_index();
+    void publish();
+
+    std::string prefix_;
+    TokenType type_;
+    std::unique_ptr<OutputFile> bin_, idx_, document_index_;
+    std::vector<std::byte> narrow_;
+    std::int64_t sequences_ = 0, documents_ = 0, tokens_ = 0;
+    std::int64_t open_sequences_ = 0;  // of the document not yet ended
+};
+
+}  // namespace tera
