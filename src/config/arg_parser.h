@@ -46,6 +46,7 @@ struct ArgSpec {
     std::optional<std::string> default_;
     std::string help_, group_, metavar_;
     bool required_ = false;
+    bool secondary_ = false;  // its prefixes yield to those of the other flags
 
     ArgSpec& alias(const std::string& name) {
         names.push_back(name);

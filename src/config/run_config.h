@@ -276,6 +276,7 @@ struct RunConfig {
     // ---- record of how it came about --------------------------------------------------------------------------------
     std::map<std::string, std::string> inert;  // dest -> value as Python would print it
     std::set<std::string> given;               // dests named on the command line or in the YAML file
+    bool help_wanted = false;                  // --help was given and printed; nothing else was looked at
     std::vector<std::string> notices;          // one line each: accepted flags without effect, Megatron's own warnings
 };
 

@@ -1,0 +1,408 @@
+// The checks and derived values of Megatron's argument validation, and a few of ours where Megatron would go on
+// silently with something else than was asked. Each function handles one subject; the order matters only where noted.
+#include <cmath>
+
+#include "config/run_config.h"
+#include "core/error.h"
+
+namespace tera {
+namespace {
+
+bool given(const RunConfig& c, const char* dest) { return c.given.count(dest) != 0; }
+
+void notice(RunConfig& c, const std::string& text) {
+    // Validation may run twice, once for the plan and once for the run.
+    for (const std::string& old : c.notices) {
+        if (old == text) return;
+    }
+    c.notices.push_back(text);
+}
+
+void require_positive(int64_t value, const char* flag) {
+    if (value <= 0)
+        usage_error(flag, value == 0 ? " is required and must be positive" : cat(" must be positive, not ", value));
+}
+
+void require_divides(int64_t divisor, const char* divisor_name, int64_t value, const char* value_name) {
+    if (value % divisor != 0) usage_error(value_name, " ", value, " is not divisible by ", divisor_name, " ", divisor);
+}
+
+void require_share(double value, const char* flag) {
+    if (!(value >= 0 && value < 1)) usage_error(flag, " must be at least 0 and less than 1, not ", value);
+}
+
+void derive_layout(RunConfig& c, int64_t world_size) {
+    require_positive(world_size, "--world-size");
+    require_positive(c.tensor_model_parallel_size, "--tensor-model-parallel-size");
+    require_positive(c.pipeline_model_parallel_size, "--pipeline-model-parallel-size");
+    require_positive(c.context_parallel_size, "--context-parallel-size");
+    require_positive(c.expert_model_parallel_size, "--expert-model-parallel-size");
+    if (c.expert_model_parallel_size != 1)
+        usage_error("--expert-model-parallel-size needs --num-experts, which is not built");
+    const int64_t tp = c.tensor_model_parallel_size, pp = c.pipeline_model_parallel_size, cp = c.context_parallel_size;
+    if (tp > world_size || pp > world_size || cp > world_size || world_size % (tp * pp * cp) != 0) {
+        usage_error("world size ", world_size, " is not a multiple of tensor ", tp, " * pipeline ", pp, " * context ",
+                    cp, " = ", tp * pp * cp, " ranks; change --world-size or the layout");
+    }
+    c.world_size = world_size;
+    c.data_parallel_size = world_size / (tp * pp * cp);
+    if (c.sequence_parallel && tp == 1) {
+        notice(c, "Disabling sequence parallelism because tensor model parallelism is disabled");
+        c.sequence_parallel = false;
+    }
+}
+
+void derive_layer_counts(RunConfig& c) {
+    if (c.kind == ModelKind::t5) {
+        if (c.num_layers == 0) c.num_layers = c.encoder_num_layers;
+        if (c.encoder_num_layers == 0) c.encoder_num_layers = c.num_layers;
+        if (c.decoder_num_layers == 0) c.decoder_num_layers = c.num_layers;
+        require_positive(c.encoder_num_layers, "--encoder-num-layers (or --num-layers)");
+        require_positive(c.decoder_num_layers, "--decoder-num-layers (or --num-layers)");
+        return;
+    }
+    const bool contradiction = c.num_layers != 0 && c.encoder_num_layers != 0 && c.num_layers != c.encoder_num_layers;
+    if (contradiction)
+        usage_error("--num-layers ", c.num_layers, " and --encoder-num-layers ", c.encoder_num_layers,
+                    " contradict each other");
+    if (c.num_layers == 0) c.num_layers = c.encoder_num_layers;
+    c.encoder_num_layers = c.num_layers;
+    require_positive(c.num_layers, "--num-layers");
+    if (given(c, "decoder_num_layers")) usage_error("--decoder-num-layers is for T5; use --num-layers");
+}
+
+void derive_attention(RunConfig& c) {
+    require_positive(c.hidden_size, "--hidden-size");
+    require_positive(c.num_attention_heads, "--num-attention-heads");
+    if (c.kv_channels == 0) {
+        if (c.hidden_size % c.num_attention_heads != 0) {
+            usage_error("--hidden-size ", c.hidden_size, " is not divisible by --num-attention-heads ",
+                        c.num_attention_heads, "; change one of them or give the head dimension with --kv-channels");
+        }
+        c.kv_channels = c.hidden_size / c.num_attention_heads;
+    }
+    require_positive(c.kv_channels, "--kv-channels");
+    if (c.group_query_attention) {
+        if (c.num_query_groups == 0) c.num_query_groups = 1;  // Megatron's default
+        require_positive(c.num_query_groups, "--num-query-groups");
+        require_divides(c.num_query_groups, "--num-query-groups", c.num_attention_heads, "--num-attention-heads");
+    } else {
+        const bool asked =
+            given(c, "num_query_groups") && c.num_query_groups != 1 && c.num_query_groups != c.num_attention_heads;
+        if (asked) usage_error("--num-query-groups ", c.num_query_groups, " needs --group-query-attention");
+        c.num_query_groups = c.num_attention_heads;
+    }
+    const int64_t tp = c.tensor_model_parallel_size;
+    require_divides(tp, "--tensor-model-parallel-size", c.num_attention_heads, "--num-attention-heads");
+    if (c.num_query_groups % tp != 0 && tp % c.num_query_groups != 0) {
+        usage_error("--num-query-groups ", c.num_query_groups,
+                    " neither divides nor is a multiple of --tensor-model-parallel-size ", tp);
+    }
+}
+
+void derive_mlp(RunConfig& c) {
+    const int kinds = c.swiglu + c.openai_gelu + c.squared_relu + c.xielu + c.xiprelu + c.xiprelup;
+    if (kinds > 1) {
+        usage_error("only one of --swiglu, --openai-gelu, --squared-relu, --xielu, --xiprelu, --xiprelup can be given");
+    }
+    if (c.ffn_hidden_size == 0) {
+        c.ffn_hidden_size = c.swiglu ? static_cast<int64_t>(4.0 * static_cast<double>(c.hidden_size) * 2 / 3 / 64) * 64
+                                     : 4 * c.hidden_size;
+    }
+    require_positive(c.ffn_hidden_size, "--ffn-hidden-size");
+    require_divides(c.tensor_model_parallel_size, "--tensor-model-parallel-size", c.ffn_hidden_size,
+                    "--ffn-hidden-size");
+    if (!c.add_bias_linear) c.bias_gelu_fusion = false;
+    if (c.add_bias_linear) c.add_qkv_bias = true;
+    require_positive(c.make_vocab_size_divisible_by, "--make-vocab-size-divisible-by");
+    require_share(c.attention_dropout, "--attention-dropout");
+    require_share(c.hidden_dropout, "--hidden-dropout");
+    if (!(c.norm_epsilon > 0)) usage_error("--norm-epsilon must be positive, not ", c.norm_epsilon);
+    if (!(c.init_method_std >= 0)) usage_error("--init-method-std must not be negative, but is ", c.init_method_std);
+}
+
+void derive_positions(RunConfig& c) {
+    if (!c.add_position_embedding && c.position_embedding_type == "learned_absolute") {
+        usage_error(
+            "--no-position-embedding needs --position-embedding-type rope (or none): the learned table is the default");
+    }
+    if (c.position_embedding_type == "rope") {
+        const double rotated = std::floor(static_cast<double>(c.kv_channels) * c.rotary_percent);
+        const bool possible =
+            rotated >= 2 && rotated <= static_cast<double>(c.kv_channels) && static_cast<int64_t>(rotated) % 2 == 0;
+        if (!possible) {
+            usage_error("--rotary-percent ", c.rotary_percent, " of the head dimension ", c.kv_channels, " is ",
+                        rotated, " rotated dimensions: that must be an even number of at least 2");
+        }
+        require_positive(c.rotary_base, "--rotary-base");
+        if (c.rotary_seq_len_interpolation_factor) {
+            require_positive(*c.rotary_seq_len_interpolation_factor, "--rotary-seq-len-interpolation-factor");
+        }
+        if (!(c.rope_scaling_factor > 0)) usage_error("--rope-scaling-factor must be positive");
+    } else if (c.use_rope_scaling) {
+        usage_error("--use-rope-scaling needs --position-embedding-type rope");
+    }
+}
+
+void derive_sequence(RunConfig& c) {
+    if (c.seq_length != 0 && c.encoder_seq_length != 0 && c.seq_length != c.encoder_seq_length) {
+        usage_error("--seq-length ", c.seq_length, " and --encoder-seq-length ", c.encoder_seq_length,
+                    " contradict each other");
+    }
+    if (c.seq_length == 0) c.seq_length = c.encoder_seq_length;
+    require_positive(c.seq_length, "--seq-length");
+    c.encoder_seq_length = c.seq_length;
+    require_positive(c.max_position_embeddings, "--max-position-embeddings");
+    if (c.seq_length > c.max_position_embeddings) {
+        usage_error("--seq-length ", c.seq_length, " is longer than --max-position-embeddings ",
+                    c.max_position_embeddings);
+    }
+    if (c.kind == ModelKind::t5) require_positive(c.decoder_seq_length, "--decoder-seq-length");
+    if (c.decoder_seq_length > c.max_position_embeddings) {
+        usage_error("--decoder-seq-length ", c.decoder_seq_length, " is longer than --max-position-embeddings ",
+                    c.max_position_embeddings);
+    }
+    if (c.context_parallel_size > 1)
+        require_divides(2 * c.context_parallel_size, "2 * --context-parallel-size", c.seq_length, "--seq-length");
+    if (c.sequence_parallel) {
+        require_divides(c.tensor_model_parallel_size * c.context_parallel_size,
+                        "the tensor- and context-parallel ranks", c.seq_length, "--seq-length");
+    }
+}
+
+void derive_pipeline(RunConfig& c) {
+    const int64_t pp = c.pipeline_model_parallel_size;
+    c.virtual_pipeline_model_parallel_size.reset();
+    if (c.kind == ModelKind::t5 && pp > 1) {
+        usage_error("T5 with --pipeline-model-parallel-size ", pp,
+                    " is not built: encoder and decoder share one stage; use 1");
+    }
+    if (c.num_layers_per_virtual_pipeline_stage && c.num_virtual_stages_per_pipeline_rank) {
+        usage_error(
+            "give only one of --num-layers-per-virtual-pipeline-stage and --num-virtual-stages-per-pipeline-rank");
+    }
+    const bool explicit_ends = c.decoder_first_pipeline_num_layers || c.decoder_last_pipeline_num_layers;
+    if (explicit_ends && (c.account_for_embedding_in_pipeline_split || c.account_for_loss_in_pipeline_split)) {
+        usage_error(
+            "--account-for-embedding/loss-in-pipeline-split and --decoder-first/last-pipeline-num-layers exclude each "
+            "other");
+    }
+    if (c.num_layers_per_virtual_pipeline_stage) {
+        if (explicit_ends)
+            usage_error("with --decoder-first/last-pipeline-num-layers use --num-virtual-stages-per-pipeline-rank");
+        require_positive(*c.num_layers_per_virtual_pipeline_stage, "--num-layers-per-virtual-pipeline-stage");
+        const int64_t layers =
+            c.num_layers + c.account_for_embedding_in_pipeline_split + c.account_for_loss_in_pipeline_split;
+        require_divides(pp, "--pipeline-model-parallel-size", layers, "number of layers");
+        require_divides(*c.num_layers_per_virtual_pipeline_stage, "--num-layers-per-virtual-pipeline-stage",
+                        layers / pp, "number of layers per pipeline stage");
+        c.virtual_pipeline_model_parallel_size = layers / pp / *c.num_layers_per_virtual_pipeline_stage;
+    } else if (c.num_virtual_stages_per_pipeline_rank) {
+        require_positive(*c.num_virtual_stages_per_pipeline_rank, "--num-virtual-stages-per-pipeline-rank");
+        c.virtual_pipeline_model_parallel_size = *c.num_virtual_stages_per_pipeline_rank;
+    }
+    if (c.virtual_pipeline_model_parallel_size == 1) c.virtual_pipeline_model_parallel_size.reset();
+    if (!c.virtual_pipeline_model_parallel_size) {
+        c.overlap_p2p_comm = false;
+        return;
+    }
+    const int64_t fewest = given(c, "overlap_p2p_comm") && !c.overlap_p2p_comm ? 3 : 2;
+    if (pp < fewest) {
+        usage_error("an interleaved pipeline needs --pipeline-model-parallel-size of at least ", fewest,
+                    fewest == 3 ? " with --no-overlap-p2p-communication" : "", ", not ", pp);
+    }
+}
+
+void derive_batches(RunConfig& c) {
+    require_positive(c.micro_batch_size, "--micro-batch-size");
+    const int64_t per_step = c.micro_batch_size * c.data_parallel_size;
+    if (c.global_batch_size == 0) {
+        c.global_batch_size = per_step;
+        notice(c, cat("setting global batch size to ", per_step));
+    }
+    require_positive(c.global_batch_size, "--global-batch-size");
+    if (!c.decrease_batch_size_if_needed && c.global_batch_size % per_step != 0) {
+        usage_error("--global-batch-size ", c.global_batch_size, " is not divisible by micro-batch size ",
+                    c.micro_batch_size, " * data-parallel size ", c.data_parallel_size, " = ", per_step);
+    }
+    if (c.global_batch_size < per_step) {
+        usage_error("--global-batch-size ", c.global_batch_size, " is less than one micro-batch on each of the ",
+                    c.data_parallel_size, " data-parallel ranks (", per_step, ")");
+    }
+    if (!c.rampup_batch_size.empty()) {
+        if (c.rampup_batch_size.size() != 3)
+            usage_error("--rampup-batch-size needs three values: START INCREMENT SAMPLES");
+        if (!c.train_samples) usage_error("--rampup-batch-size needs --train-samples");
+        const int64_t start = c.rampup_batch_size[0], increment = c.rampup_batch_size[1],
+                      samples = c.rampup_batch_size[2];
+        if (start <= 0 || increment <= 0 || samples <= 0)
+            usage_error("--rampup-batch-size: all three values must be positive");
+        if (start >= c.global_batch_size || (c.global_batch_size - start) % increment != 0) {
+            usage_error("--rampup-batch-size: steps of ", increment, " from ", start,
+                        " never reach --global-batch-size ", c.global_batch_size);
+        }
+    }
+}
+
+void check_length(const RunConfig& c) {
+    if (c.train_iters && c.train_samples) usage_error("--train-iters and --train-samples exclude each other");
+    if (c.train_iters && *c.train_iters < 0) usage_error("--train-iters must not be negative");
+    if (c.train_samples && *c.train_samples <= 0) usage_error("--train-samples must be positive");
+    if (c.train_iters) {
+        if (c.lr_decay_samples)
+            usage_error("--lr-decay-samples needs --train-samples; with --train-iters use --lr-decay-iters");
+        if (c.lr_wsd_decay_samples)
+            usage_error("--lr-wsd-decay-samples needs --train-samples; with --train-iters use --lr-wsd-decay-iters");
+        if (c.lr_warmup_samples != 0)
+            usage_error("--lr-warmup-samples needs --train-samples; with --train-iters use --lr-warmup-iters");
+    }
+    if (c.train_samples) {
+        if (c.lr_decay_iters)
+            usage_error("--lr-decay-iters needs --train-iters; with --train-samples use --lr-decay-samples");
+        if (c.lr_wsd_decay_iters)
+            usage_error("--lr-wsd-decay-iters needs --train-iters; with --train-samples use --lr-wsd-decay-samples");
+        if (c.lr_warmup_iters != 0)
+            usage_error("--lr-warmup-iters needs --train-iters; with --train-samples use --lr-warmup-samples");
+    }
+    if (c.lr_warmup_fraction && (c.lr_warmup_iters != 0 || c.lr_warmup_samples != 0)) {
+        usage_error("--lr-warmup-fraction excludes --lr-warmup-iters and --lr-warmup-samples");
+    }
+    require_positive(c.log_interval, "--log-interval");
+    require_positive(c.eval_interval, "--eval-interval");
+    if (c.eval_iters < 0) usage_error("--eval-iters must not be negative");
+    if (c.exit_interval) require_positive(*c.exit_interval, "--exit-interval");
+    if (c.exit_duration_in_mins) require_positive(*c.exit_duration_in_mins, "--exit-duration-in-mins");
+}
+
+void derive_optimizer(RunConfig& c) {
+    if (c.lr) {
+        if (!(*c.lr >= 0)) usage_error("--lr must not be negative");
+        if (c.min_lr > *c.lr) usage_error("--min-lr ", c.min_lr, " is larger than --lr ", *c.lr);
+    }
+    if (c.lr_decay_style == "WSD" && c.train_iters && !c.lr_wsd_decay_iters)
+        usage_error("--lr-decay-style WSD needs --lr-wsd-decay-iters");
+    if (c.lr_decay_style == "WSD" && c.train_samples && !c.lr_wsd_decay_samples) {
+        usage_error("--lr-decay-style WSD with --train-samples needs --lr-wsd-decay-samples");
+    }
+    const bool constant = c.weight_decay_incr_style == "constant";
+    if (constant) {
+        if (given(c, "start_weight_decay") || given(c, "end_weight_decay")) {
+            usage_error("--start-weight-decay and --end-weight-decay need --weight-decay-incr-style linear or cosine");
+        }
+        c.start_weight_decay = c.end_weight_decay = c.weight_decay;
+    } else if (!c.start_weight_decay || !c.end_weight_decay) {
+        usage_error("--weight-decay-incr-style ", c.weight_decay_incr_style,
+                    " needs --start-weight-decay and --end-weight-decay");
+    }
+    if (c.override_opt_param_scheduler && c.use_checkpoint_opt_param_scheduler) {
+        usage_error("--override-opt_param-scheduler and --use-checkpoint-opt_param-scheduler exclude each other");
+    }
+    if (!(c.clip_grad >= 0)) usage_error("--clip-grad must not be negative");
+    require_share(c.adam_beta1, "--adam-beta1");
+    require_share(c.adam_beta2, "--adam-beta2");
+}
+
+void derive_precision(RunConfig& c) {
+    if (c.fp16 && c.bf16) usage_error("--fp16 and --bf16 exclude each other");
+    c.params_dtype = c.fp16 ? "float16" : c.bf16 ? "bfloat16" : "float32";
+    if (c.fp16 && !c.loss_scale && c.check_for_nan_in_loss_and_grad) {
+        c.check_for_nan_in_loss_and_grad = false;
+        notice(
+            c,
+            "WARNING: Setting args.check_for_nan_in_loss_and_grad to False since dynamic loss scaling is being used");
+    }
+    if (c.bf16 && c.grad_reduce_in_bf16) {
+        c.accumulate_allreduce_grads_in_fp32 = false;
+    } else if (c.bf16 && !c.accumulate_allreduce_grads_in_fp32) {
+        c.accumulate_allreduce_grads_in_fp32 = true;
+        notice(c, "accumulate and all-reduce gradients in fp32 for bfloat16 data type.");
+    }
+    if (c.grad_reduce_in_bf16 && !c.bf16) usage_error("--grad-reduce-in-bf16 needs --bf16");
+    if (c.fp16_lm_cross_entropy && !c.fp16) usage_error("--fp16-lm-cross-entropy needs --fp16");
+    if (c.fp32_residual_connection && !c.fp16 && !c.bf16)
+        usage_error("--fp32-residual-connection needs --fp16 or --bf16");
+    if (c.loss_scale && !(*c.loss_scale > 0)) usage_error("--loss-scale must be positive");
+    if (!(c.min_loss_scale > 0) || !(c.initial_loss_scale >= c.min_loss_scale)) {
+        usage_error("--initial-loss-scale must be at least --min-loss-scale, and both positive");
+    }
+    if (!(c.loss_scale_window >= 1)) usage_error("--loss-scale-window must be at least 1");
+}
+
+void derive_recompute(RunConfig& c) {
+    if (c.recompute_granularity == "full") {
+        if (c.recompute_method.empty())
+            usage_error("--recompute-granularity full needs --recompute-method uniform or block");
+        if (c.recompute_num_layers == 0) usage_error("--recompute-granularity full needs --recompute-num-layers");
+        require_positive(c.recompute_num_layers, "--recompute-num-layers");
+    } else if (!c.recompute_method.empty()) {
+        usage_error("--recompute-method needs --recompute-granularity full");
+    }
+    if (!c.recompute_modules.empty() && c.recompute_granularity != "selective") {
+        usage_error("--recompute-modules needs --recompute-granularity selective");
+    }
+    if (c.distribute_saved_activations && (c.tensor_model_parallel_size == 1 || c.recompute_granularity != "full")) {
+        usage_error("--distribute-saved-activations needs tensor parallelism and --recompute-granularity full");
+    }
+}
+
+void derive_data(RunConfig& c) {
+    if (c.tokenizer_type.empty())
+        c.tokenizer_type = c.kind == ModelKind::gpt ? "GPT2BPETokenizer" : "BertWordPieceLowerCase";
+    if (c.dataloader_type.empty()) c.dataloader_type = "single";
+    if (c.vocab_size) require_positive(*c.vocab_size, "--vocab-size");
+    if (c.vocab_extra_ids < 0) usage_error("--vocab-extra-ids must not be negative");
+    require_positive(c.num_dataset_builder_threads, "--num-dataset-builder-threads");
+    const bool by_split = !c.train_data_path.empty() || !c.valid_data_path.empty() || !c.test_data_path.empty();
+    const int sources =
+        !c.data_path.empty() + !c.data_args_path.empty() + by_split + !c.per_split_data_args_path.empty();
+    if (sources > 1) {
+        usage_error(
+            "give the data once: --data-path, --data-args-path, --train/valid/test-data-path or "
+            "--per-split-data-args-path");
+    }
+    if (sources > 0 && c.mock_data) usage_error("--mock-data and data files exclude each other");
+    const bool shared = !c.data_path.empty() || !c.data_args_path.empty();
+    if (shared && c.split.empty()) {
+        c.split = "969, 30, 1";
+        notice(c,
+               "WARNING: Please specify --split when using --data-path. Using legacy default value of \"969, 30, 1\"");
+    }
+    if (!shared && sources > 0 && given(c, "split"))
+        usage_error("--split needs --data-path: the data is already given per split");
+}
+
+void check_checkpoint(RunConfig& c) {
+    if (!c.save.empty() && !c.save_interval) usage_error("--save needs --save-interval");
+    if (c.save_interval) require_positive(*c.save_interval, "--save-interval");
+    if (c.save.empty() && c.save_interval) notice(c, "--save-interval without --save: nothing will be saved");
+    if (c.keep_last < 0 || c.keep_every < 0) usage_error("--keep-last and --keep-every must not be negative");
+    if (c.keep_every > 0 && c.keep_last == 0)
+        usage_error("--keep-every needs --keep-last: without it every checkpoint is kept");
+    if (c.ckpt_step && c.load.empty() && c.pretrained_checkpoint.empty()) usage_error("--ckpt-step needs --load");
+    if (c.finetune && c.load.empty() && c.pretrained_checkpoint.empty()) usage_error("--finetune needs --load");
+    if (c.overlap_param_gather && !(c.use_distributed_optimizer && c.overlap_grad_reduce)) {
+        usage_error("--overlap-param-gather needs --use-distributed-optimizer and --overlap-grad-reduce");
+    }
+    if (c.threads < 0) usage_error("--threads must not be negative");
+}
+
+}  // namespace
+
+void validate_and_derive(RunConfig& config, int64_t world_size) {
+    derive_layout(config, world_size);
+    derive_layer_counts(config);
+    derive_attention(config);
+    derive_mlp(config);
+    derive_positions(config);
+    derive_sequence(config);
+    derive_pipeline(config);
+    derive_batches(config);
+    check_length(config);
+    derive_optimizer(config);
+    derive_precision(config);
+    derive_recompute(config);
+    derive_data(config);
+    check_checkpoint(config);
+}
+
+}  // namespace tera
