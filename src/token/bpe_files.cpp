@@ -68,25 +68,6 @@ std::vector<std::string_view> split_blanks(std::string_view line) {
     return words;
 }
 
-void append_json_string(std::string& out, std::string_view text) {
-    static constexpr char hex[] = "0123456789abcdef";
-    out += '"';
-    for (const char c : text) {
-        const auto byte = static_cast<unsigned char>(c);
-        if (c == '"' || c == '\\') {
-            out += '\\';
-            out += c;
-        } else if (byte < 0x20) {
-            out += "\\u00";
-            out += hex[byte >> 4];
-            out += hex[byte & 15];
-        } else {
-            out += c;
-        }
-    }
-    out += '"';
-}
-
 }  // namespace
 
 BpeVocab parse_vocab_json(std::string_view bytes, const std::string& file) {
@@ -149,7 +130,7 @@ std::string vocab_json_text(const BpeVocab& vocab) {
     std::string out = "{";
     for (std::size_t id = 0; id < vocab.token_of_id.size(); ++id) {
         if (id > 0) out += ',';
-        append_json_string(out, vocab.token_of_id[id]);
+        out += json_string(vocab.token_of_id[id]);
         out += ':';
         out += std::to_string(id);
     }
@@ -188,9 +169,9 @@ std::string tokenizer_json_text(const BpeVocab& vocab, const BpeMerges& merges) 
     for (const auto& [left, right] : merges.pairs) {
         out += first ? "\n      [" : ",\n      [";
         first = false;
-        append_json_string(out, left);
+        out += json_string(left);
         out += ", ";
-        append_json_string(out, right);
+        out += json_string(right);
         out += ']';
     }
     return out + "\n    ]\n  }\n}\n";
@@ -200,6 +181,13 @@ std::string tokenizer_config_text() {
     return cat("{\n  \"tokenizer_class\": \"GPT2Tokenizer\",\n  \"add_prefix_space\": false,\n", "  \"bos_token\": \"",
                end_of_text, "\",\n  \"eos_token\": \"", end_of_text, "\",\n  \"unk_token\": \"", end_of_text,
                "\",\n  \"clean_up_tokenization_spaces\": false\n}\n");
+}
+
+std::vector<TokenizerFile> bpe_tokenizer_files(const BpeVocab& vocab, const BpeMerges& merges) {
+    return {{"vocab.json", vocab_json_text(vocab)},
+            {"merges.txt", merges_text(merges)},
+            {"tokenizer.json", tokenizer_json_text(vocab, merges)},
+            {"tokenizer_config.json", tokenizer_config_text()}};
 }
 
 std::string read_token_file(const std::string& path, std::size_t max_bytes) {

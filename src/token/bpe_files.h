@@ -9,6 +9,8 @@
 #include <utility>
 #include <vector>
 
+#include "token/tokenizer.h"
+
 namespace tera {
 
 /// Token of each id; ids are 0..size-1 without gaps.
@@ -38,6 +40,9 @@ std::string merges_text(const BpeMerges& merges);
 std::string tokenizer_json_text(const BpeVocab& vocab, const BpeMerges& merges);
 /// tokenizer_config.json for `transformers`.
 std::string tokenizer_config_text();
+
+/// All four files, for Hugging Face programs.
+std::vector<TokenizerFile> bpe_tokenizer_files(const BpeVocab& vocab, const BpeMerges& merges);
 
 /// Whole file; UsageError if it cannot be read or is larger than `max_bytes`.
 std::string read_token_file(const std::string& path, std::size_t max_bytes = std::size_t{1} << 30);

@@ -77,12 +77,7 @@ std::string Gpt2BpeTokenizer::decode(std::span<const std::int32_t> ids) const {
     return text;
 }
 
-std::vector<TokenizerFile> Gpt2BpeTokenizer::files() const {
-    return {{"vocab.json", vocab_json_text(vocab_)},
-            {"merges.txt", merges_text(merges_)},
-            {"tokenizer.json", tokenizer_json_text(vocab_, merges_)},
-            {"tokenizer_config.json", tokenizer_config_text()}};
-}
+std::vector<TokenizerFile> Gpt2BpeTokenizer::files() const { return bpe_tokenizer_files(vocab_, merges_); }
 
 std::unique_ptr<Tokenizer> load_gpt2_bpe(const std::string& vocab_file, const std::string& merge_file) {
     BpeVocab vocab = parse_vocab_json(read_token_file(vocab_file), vocab_file);

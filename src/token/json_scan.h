@@ -58,4 +58,7 @@ class JsonScanner {
     const char* end_;
 };
 
+/// The text as a JSON string with its quotes; characters beyond ASCII stay as they are.
+std::string json_string(std::string_view text);
+
 }  // namespace tera

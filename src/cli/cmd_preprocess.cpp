@@ -1,0 +1,164 @@
+// teratron preprocess: JSON lines to .bin/.idx, with the flags and console lines of Megatron's preprocess_data.py.
+#include <unistd.h>
+
+#include <algorithm>
+#include <charconv>
+#include <chrono>
+#include <cstdio>
+#include <string>
+
+#include "cli/commands.h"
+#include "cli/tokenizer_flags.h"
+#include "config/arg_parser.h"
+#include "core/error.h"
+#include "core/thread_pool.h"
+#include "data/preprocess.h"
+
+namespace tera {
+namespace {
+
+using Clock = std::chrono::steady_clock;
+
+double seconds_since(Clock::time_point start) { return std::chrono::duration<double>(Clock::now() - start).count(); }
+
+/// A float as Python prints it: the shortest text that reads back as the same number.
+std::string python_float(double value) {
+    char text[400];
+    char* end = std::to_chars(text, text + sizeof text, value, std::chars_format::fixed).ptr;
+    const std::string out(text, end);
+    return out.find_first_of(".n") == std::string::npos ? out + ".0" : out;
+}
+
+ArgParser make_parser() {
+    ArgParser parser("teratron preprocess",
+                     "Tokenises a file of JSON lines into PREFIX_KEY_document.bin and .idx, one pair per key.");
+    const std::string input = "input data", output = "output data", runtime = "runtime";
+    parser.option("input", ArgType::text).required().help("file of JSON lines").group(input);
+    parser.option("json-keys", ArgType::text)
+        .values(ArgCount::one_or_more())
+        .defaults("text")
+        .help("keys whose text is taken")
+        .group(input);
+    parser.flag("split-sentences").help("refused: not built yet").group(input);
+    parser.flag("keep-newlines").help("belongs to --split-sentences").group(input);
+    parser.option("lang", ArgType::text).defaults("english").help("belongs to --split-sentences").group(input);
+    add_tokenizer_flags(parser);
+    parser.flag("append-eod").help("end each document with the tokenizer's end-of-document token").group("tokenizer");
+    parser.option("output-prefix", ArgType::text).required().help("path of the output without suffix").group(output);
+    parser.option("dataset-impl", ArgType::text).choices({"mmap"}).help("always mmap").group(output);
+    parser.option("workers", ArgType::integer)
+        .help("threads that tokenise (default: one per core); the output does not depend on it")
+        .group(runtime);
+    parser.option("partitions", ArgType::integer).defaults("1").help("only 1 is built").group(runtime);
+    parser.option("log-interval", ArgType::integer).defaults("1000").help("documents between reports").group(runtime);
+    parser.flag("keep-sequential-samples").help("belongs to --partitions").group(runtime);
+    parser.flag("find-optimal-num-workers").help("refused: the default is one worker per core").group(runtime);
+    parser.option("workers-to-check", ArgType::integer)
+        .values(ArgCount::one_or_more())
+        .help("belongs to --find-optimal-num-workers")
+        .group(runtime);
+    parser.option("max-documents", ArgType::integer).help("belongs to --find-optimal-num-workers").group(runtime);
+    return parser;
+}
+
+void check_unbuilt(const ParsedArgs& args) {
+    if (args.boolean("split_sentences")) usage_error("--split-sentences is not built yet; leave it out");
+    if (args.integer("partitions") != 1)
+        usage_error("--partitions ", args.integer("partitions"),
+                    " is not built yet; give 1 (--workers uses all cores)");
+    if (args.boolean("find_optimal_num_workers"))
+        usage_error("--find-optimal-num-workers is not built; leave --workers out to use every core");
+    for (const std::string name :
+         {"keep-newlines", "lang", "keep-sequential-samples", "workers-to-check", "max-documents"}) {
+        std::string dest = name;
+        std::replace(dest.begin(), dest.end(), '-', '_');
+        if (args.given(dest))
+            std::fprintf(stderr, "--%s changes nothing here: the flag it belongs to is not given\n", name.c_str());
+    }
+}
+
+/// Reports on stderr: a bar on a terminal, else Megatron's line every log_interval documents.
+class Reporter {
+  public:
+    Reporter(std::int64_t log_interval, Clock::time_point start)
+        : log_interval_(log_interval), start_(start), is_terminal_(isatty(STDERR_FILENO) == 1) {}
+
+    void operator()(const PreprocessProgress& progress) {
+        if (is_terminal_) {
+            if (progress.documents % 64 == 0) draw(progress, false);
+        } else if (progress.documents % log_interval_ == 0) {
+            const double seconds = seconds_since(start_);
+            const double rate = static_cast<double>(progress.characters) / seconds / 1024 / 1024;
+            std::fprintf(
+                stderr, "Processed %lld documents (%s docs/s, %s MB/s).\n", static_cast<long long>(progress.documents),
+                python_float(static_cast<double>(progress.documents) / seconds).c_str(), python_float(rate).c_str());
+        }
+    }
+
+    void finish(const PreprocessProgress& progress) {
+        if (is_terminal_) draw(progress, true);
+    }
+
+  private:
+    void draw(const PreprocessProgress& progress, bool last) {
+        const double now = seconds_since(start_);
+        if (!last && now - drawn_ < 0.1) return;
+        drawn_ = now;
+        constexpr int width = 30;
+        const double part = progress.total_bytes > 0
+                                ? static_cast<double>(progress.bytes) / static_cast<double>(progress.total_bytes)
+                                : (last ? 1.0 : 0.0);
+        const int filled = std::min(width, static_cast<int>(part * width));
+        std::fprintf(stderr, "\r[%s%s] %3.0f%%  %lld documents  %.1f MB/s ", std::string(filled, '#').c_str(),
+                     std::string(width - filled, '.').c_str(), part * 100, static_cast<long long>(progress.documents),
+                     static_cast<double>(progress.bytes) / now / 1048576);
+        if (last) std::fputc('\n', stderr);
+        std::fflush(stderr);
+    }
+
+    std::int64_t log_interval_;
+    Clock::time_point start_;
+    bool is_terminal_;
+    double drawn_ = -1;
+};
+
+PreprocessOptions options_of(const ParsedArgs& args) {
+    PreprocessOptions options;
+    options.input = args.text("input");
+    options.output_prefix = args.text("output_prefix");
+    options.json_keys = args.list("json_keys");
+    options.append_eod = args.boolean("append_eod");
+    const std::int64_t workers = args.has("workers") ? args.integer("workers") : ThreadPool::default_size();
+    if (workers < 1 || workers > 4096) usage_error("--workers ", workers, " is out of range; give 1 to 4096");
+    options.workers = static_cast<int>(workers);
+    return options;
+}
+
+}  // namespace
+
+int cmd_preprocess(const CommandArgs& args) {
+    const Clock::time_point start = Clock::now();
+    const ParsedArgs parsed = make_parser().parse(args);
+    if (parsed.help_wanted) return 0;
+    check_unbuilt(parsed);
+    const PreprocessOptions options = options_of(parsed);
+    const std::int64_t log_interval = parsed.integer("log_interval");
+    if (log_interval < 1) usage_error("--log-interval ", log_interval, " is out of range; give at least 1");
+    const auto tokenizer = make_tokenizer(tokenizer_config(parsed));
+    std::printf("Opening %s\n", options.input.c_str());
+    std::printf("Time to startup: %s\n", python_float(seconds_since(start)).c_str());
+    std::fflush(stdout);
+
+    const Clock::time_point began = Clock::now();
+    Reporter report(log_interval, began);
+    const PreprocessProgress total =
+        preprocess(*tokenizer, options, [&report](const PreprocessProgress& progress) { report(progress); });
+    report.finish(total);
+    for (const std::string& key : options.json_keys)
+        std::printf("Wrote %s.bin and .idx\n", preprocess_output(options, key).c_str());
+    std::printf("%lld documents, %lld tokens, %.1f MB in %.2f s\n", static_cast<long long>(total.documents),
+                static_cast<long long>(total.tokens), static_cast<double>(total.bytes) / 1048576, seconds_since(began));
+    return 0;
+}
+
+}  // namespace tera
