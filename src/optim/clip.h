@@ -1,0 +1,29 @@
+// What is to be known about the gradients before a step, found in one reading of them, and the factor that clips them.
+#pragma once
+
+#include <cstdint>
+#include <vector>
+
+#include "nn/param.h"
+
+namespace tera {
+
+/// Over all elements of all gradients, as they lie in memory (loss scale included).
+struct GradStats {
+    double sum_squares = 0;             ///< in double, in an order that does not depend on the number of threads
+    std::int64_t zeros = 0;             ///< elements equal to 0
+    const Param* not_finite = nullptr;  ///< the first parameter whose gradient has an inf or a NaN; null: none
+
+    bool finite() const { return not_finite == nullptr; }
+    double norm() const;  ///< sqrt(sum_squares)
+};
+
+GradStats measure_grads(const Exec& exec, const std::vector<Param*>& params);
+
+/// min(1, max_norm / (norm + 1e-6)); 1 when max_norm is 0 (clipping off).
+double clip_factor(double norm, double max_norm);
+
+/// sqrt(Σ w²) over the given tensors (f32 or f64 main weights), summed as the gradients are.
+double norm_of(const Exec& exec, const std::vector<Tensor>& tensors);
+
+}  // namespace tera

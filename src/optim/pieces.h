@@ -1,0 +1,21 @@
+// The parameters cut into pieces of a fixed size. The cut depends on the parameters only, never on the number of
+// threads, so sums taken piece by piece and in order are the same bits for 1 thread and for N.
+#pragma once
+
+#include <cstdint>
+#include <vector>
+
+#include "nn/param.h"
+
+namespace tera {
+
+struct Piece {
+    std::int64_t param;       ///< index in the list the pieces were cut from
+    std::int64_t begin, end;  ///< elements of the local tensor
+};
+
+constexpr std::int64_t piece_elements = 65536;
+
+std::vector<Piece> cut_into_pieces(const std::vector<Param*>& params);
+
+}  // namespace tera

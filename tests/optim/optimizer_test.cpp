@@ -1,0 +1,215 @@
+// What the optimizer does around its rule: main weights, dtypes, decay exclusion, threads, state by name.
+#include "optim/optimizer.h"
+
+#include <gtest/gtest.h>
+
+#include <cmath>
+
+#include "optim/clip.h"
+#include "optim_fixture.h"
+
+namespace tera {
+namespace {
+
+std::vector<double> wave(std::int64_t n, double scale, double phase) {
+    std::vector<double> out(static_cast<std::size_t>(n));
+    for (std::size_t i = 0; i < out.size(); ++i) out[i] = scale * std::sin(phase + 0.37 * static_cast<double>(i));
+    return out;
+}
+
+/// Three parameters over several pieces, with sizes that no vector width divides.
+void build(ParamSet& set, DType value, DType grad) {
+    fill(set.add("layers.0.attn.qkv.weight", 2 * piece_elements + 77, value, grad).value,
+         wave(2 * piece_elements + 77, 0.5, 0.1));
+    fill(set.add("layers.0.norm1.weight", 131, value, grad, false).value, wave(131, 1, 0.2));
+    fill(set.add("embedding.word.weight", piece_elements + 1, value, grad).value, wave(piece_elements + 1, 0.02, 0.3));
+}
+
+void run_steps(ParamSet& set, Optimizer& optimizer, const Exec& exec, int steps) {
+    for (int t = 0; t < steps; ++t) {
+        for (Param* p : set.list()) fill(p->grad, wave(p->grad.numel(), 3, 0.5 * t));
+        const GradStats stats = measure_grads(exec, set.list());
+        optimizer.step(exec, {1e-2, 0.1, clip_factor(stats.norm(), 1.0)});
+    }
+}
+
+TEST(Optimizer, SameBitsForAnyNumberOfThreads) {
+    for (DType dtype : {DType::f32, DType::bf16}) {
+        ParamSet one, many;
+        build(one, dtype, DType::f32);
+        build(many, dtype, DType::f32);
+        ThreadPool pool1(1), pool5(5);
+        Exec exec1{Device::cpu, &one.arena(), &pool1}, exec5{Device::cpu, &many.arena(), &pool5};
+        Optimizer a(make_adam({}), one.list(), one.arena(), exec1), b(make_adam({}), many.list(), many.arena(), exec5);
+        run_steps(one, a, exec1, 3);
+        run_steps(many, b, exec5, 3);
+        for (std::size_t i = 0; i < one.list().size(); ++i) {
+            EXPECT_TRUE(same_bits(one.list()[i]->value, many.list()[i]->value)) << one.list()[i]->name;
+        }
+        for (std::size_t i = 0; i < a.state().size(); ++i) {
+            EXPECT_TRUE(same_bits(a.state()[i].tensor, b.state()[i].tensor)) << a.state()[i].kind;
+        }
+        EXPECT_EQ(norm_of(exec1, a.main_weights()), norm_of(exec5, b.main_weights()));
+    }
+}
+
+TEST(Optimizer, AnElementDoesNotDependOnItsPlace) {
+    // The same numbers shifted by a few places: what a rank with another slice computes must be the same bits.
+    constexpr std::int64_t n = 1000, shift = 13;
+    ParamSet set;
+    Param& a = set.add("a", n, DType::f32, DType::f32);
+    Param& b = set.add("b", n + shift, DType::f32, DType::f32);
+    const auto w = wave(n, 0.5, 0), g = wave(n, 2, 1);
+    auto shifted = [&](std::vector<double> x) {
+        x.insert(x.begin(), shift, 0.25);
+        return x;
+    };
+    fill(a.value, w), fill(b.value, shifted(w)), fill(a.grad, g), fill(b.grad, shifted(g));
+    Exec exec{Device::cpu, &set.arena(), &test_pool()};
+    Optimizer optimizer(make_adam({}), set.list(), set.arena(), exec);
+    optimizer.step(exec, {1e-3, 0.1, 0.77});
+    EXPECT_EQ(0, std::memcmp(a.value.data, b.value.ptr<float>() + shift, a.value.bytes()));
+}
+
+TEST(Optimizer, HalfPrecisionValuesAreTheRoundedMainWeights) {
+    for (DType dtype : {DType::bf16, DType::f16}) {
+        ParamSet set;
+        build(set, dtype, DType::f32);
+        Exec exec{Device::cpu, &set.arena(), &test_pool()};
+        Optimizer optimizer(make_adam({}), set.list(), set.arena(), exec);
+        for (std::size_t i = 0; i < set.list().size(); ++i) {
+            EXPECT_EQ(values_of(optimizer.main_weights()[i]), values_of(set.list()[i]->value)) << "cloned at first";
+        }
+        run_steps(set, optimizer, exec, 2);
+        bool finer = false;
+        for (std::size_t i = 0; i < set.list().size(); ++i) {
+            const auto main = values_of(optimizer.main_weights()[i]), value = values_of(set.list()[i]->value);
+            for (std::size_t k = 0; k < main.size(); ++k) {
+                const float x = static_cast<float>(main[k]);
+                const float rounded =
+                    dtype == DType::bf16 ? static_cast<float>(bf16_t(x)) : static_cast<float>(f16_t(x));
+                ASSERT_EQ(value[k], rounded);
+                finer = finer || main[k] != value[k];
+            }
+        }
+        EXPECT_TRUE(finer);
+        const Tensor value = set.list()[0]->value;
+        const auto before = values_of(value);
+        fill(value, std::vector<double>(before.size(), 0.0));
+        optimizer.copy_main_to_values(exec);
+        EXPECT_EQ(values_of(value), before);
+    }
+}
+
+TEST(Optimizer, ListsItsStateByNameAndLeavesOutMainWeightsThatAreTheValues) {
+    ParamSet f32, bf16;
+    build(f32, DType::f32, DType::f32);
+    build(bf16, DType::bf16, DType::f32);
+    Exec exec{Device::cpu, &f32.arena(), &test_pool()};
+    auto kinds = [](const Optimizer& o) {
+        std::string text;
+        for (const OptimizerTensor& t : o.state()) {
+            if (t.param == "layers.0.norm1.weight") text += t.kind + " ";
+        }
+        return text;
+    };
+    EXPECT_EQ(kinds(Optimizer(make_adam({}), f32.list(), f32.arena(), exec)), "exp_avg exp_avg_sq ");
+    EXPECT_EQ(kinds(Optimizer(make_adam({}), bf16.list(), bf16.arena(), exec)), "master exp_avg exp_avg_sq ");
+    EXPECT_EQ(kinds(Optimizer(make_sgd(0.9), f32.list(), f32.arena(), exec)), "momentum_buffer ");
+    EXPECT_EQ(kinds(Optimizer(make_sgd(0), f32.list(), f32.arena(), exec)), "");
+}
+
+TEST(Optimizer, DecayLeavesExcludedParametersAloneAndGradientsEndAtZero) {
+    ParamSet set;
+    Param& decayed = set.add("w", 3, DType::f64, DType::f64);
+    Param& excluded = set.add("b", 3, DType::f64, DType::f64, false);
+    fill(decayed.value, {1, 2, 3});
+    fill(excluded.value, {1, 2, 3});
+    fill(decayed.grad, {0, 0, 0});
+    fill(excluded.grad, {0, 0, 0});
+    Exec exec{Device::cpu, &set.arena(), &test_pool()};
+    Optimizer optimizer(make_adam({}), set.list(), set.arena(), exec);
+    optimizer.step(exec, {0.5, 0.1});
+    EXPECT_EQ(values_of(excluded.value), (std::vector<double>{1, 2, 3}));
+    EXPECT_NEAR(values_of(decayed.value)[2], 3 * (1 - 0.05), 1e-15);
+
+    fill(decayed.grad, {1, 1, 1});
+    optimizer.step(exec, {0.5, 0.1, 1, false});
+    EXPECT_EQ(values_of(decayed.grad), (std::vector<double>{1, 1, 1}));
+    optimizer.step(exec, {0.5, 0.1, 1, true});
+    EXPECT_EQ(values_of(decayed.grad), (std::vector<double>{0, 0, 0}));
+}
+
+TEST(Optimizer, GradientFactorIsAMultiplicationOfTheGradient) {
+    ParamSet plain, scaled;
+    Param& a = plain.add("w", 100, DType::f32, DType::f32);
+    Param& b = scaled.add("w", 100, DType::f32, DType::f32);
+    fill(a.grad, wave(100, 1, 0));
+    fill(b.grad, wave(100, 65536, 0));
+    Exec exec{Device::cpu, &plain.arena(), &test_pool()};
+    Optimizer x(make_adam({}), plain.list(), plain.arena(), exec),
+        y(make_adam({}), scaled.list(), scaled.arena(), exec);
+    x.step(exec, {1e-3, 0});
+    y.step(exec, {1e-3, 0, 1.0 / 65536});
+    EXPECT_TRUE(same_bits(a.value, b.value));
+}
+
+TEST(Optimizer, AcceptsGradientsInHalfPrecision) {
+    ParamSet set;
+    Param& p = set.add("w", 3000, DType::bf16, DType::bf16);
+    Param& q = set.add("v", 3000, DType::bf16, DType::f32);
+    fill(p.grad, wave(3000, 1, 0));
+    fill(q.grad, values_of(p.grad));
+    Exec exec{Device::cpu, &set.arena(), &test_pool()};
+    Optimizer optimizer(make_adam({}), set.list(), set.arena(), exec);
+    optimizer.step(exec, {1e-3, 0});
+    EXPECT_TRUE(same_bits(p.value, q.value));
+    EXPECT_EQ(values_of(p.grad), std::vector<double>(3000, 0.0));
+}
+
+TEST(Optimizer, SecondLearningRateForNamedParameters) {
+    ParamSet set;
+    Param& a = set.add("a", 1, DType::f64, DType::f64);
+    Param& b = set.add("b", 1, DType::f64, DType::f64);
+    fill(a.grad, {1});
+    fill(b.grad, {1});
+    Exec exec{Device::cpu, &set.arena(), &test_pool()};
+    Optimizer optimizer(make_sgd(0), set.list(), set.arena(), exec);
+    optimizer.use_decoupled_lr({&b});
+    optimizer.step(exec, {0.5, 0, 1, false, 0.25});
+    EXPECT_EQ(values_of(a.value)[0], -0.5);
+    EXPECT_EQ(values_of(b.value)[0], -0.25);
+}
+
+TEST(Clip, NormZerosAndTheFirstBadParameter) {
+    ParamSet set;
+    Param& a = set.add("a", piece_elements + 3, DType::f32, DType::f32);
+    Param& b = set.add("b", 4, DType::f32, DType::f32);
+    fill(b.grad, {3, 4, 0, 12});
+    a.grad.ptr<float>()[piece_elements + 1] = 84;
+    Exec exec{Device::cpu, &set.arena(), &test_pool()};
+    GradStats stats = measure_grads(exec, set.list());
+    EXPECT_EQ(stats.norm(), 85);
+    EXPECT_EQ(stats.zeros, piece_elements + 3);
+    EXPECT_TRUE(stats.finite());
+    b.grad.ptr<float>()[2] = INFINITY;
+    EXPECT_EQ(measure_grads(exec, set.list()).not_finite, &b);
+    a.grad.ptr<float>()[piece_elements + 1] = NAN;
+    EXPECT_EQ(measure_grads(exec, set.list()).not_finite, &a);
+    // Squares that would overflow in fp32 are no infinity.
+    a.grad.ptr<float>()[piece_elements + 1] = 3e38f;
+    b.grad.ptr<float>()[2] = 0;
+    stats = measure_grads(exec, set.list());
+    EXPECT_TRUE(stats.finite());
+    EXPECT_NEAR(stats.norm(), 3e38, 1e32);
+}
+
+TEST(Clip, FactorIsOneBelowTheBoundAndWhenOff) {
+    EXPECT_EQ(clip_factor(0.5, 1.0), 1);
+    EXPECT_EQ(clip_factor(100, 0), 1);
+    EXPECT_DOUBLE_EQ(clip_factor(4, 1.0), 1.0 / (4 + 1e-6));
+    EXPECT_DOUBLE_EQ(clip_factor(1.0, 1.0), 1.0 / (1 + 1e-6));
+}
+
+}  // namespace
+}  // namespace tera
