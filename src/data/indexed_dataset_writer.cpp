@@ -55,9 +55,9 @@ std::size_t pack(TokenType type, std::span<const std::int32_t> ids, std::byte* o
 
 IndexedDatasetWriter::IndexedDatasetWriter(std::string prefix, TokenType type)
     : prefix_(std::move(prefix)), type_(type) {
-    bin_ = std::make_unique<OutputFile>(prefix_ + ".bin.tmp");
-    idx_ = std::make_unique<OutputFile>(prefix_ + ".idx.tmp");
-    document_index_ = std::make_unique<OutputFile>(prefix_ + ".documents.tmp");
+    bin_ = std::make_unique<BufferedOutput>(prefix_ + ".bin.tmp");
+    idx_ = std::make_unique<BufferedOutput>(prefix_ + ".idx.tmp");
+    document_index_ = std::make_unique<BufferedOutput>(prefix_ + ".documents.tmp");
     // Zeros where the magic will be, so that not even the temporary file can be taken for an index.
     const std::vector<std::byte> header(static_cast<std::size_t>(SequenceIndex::header_size));
     idx_->write(header.data(), header.size());
@@ -131,31 +131,20 @@ void IndexedDatasetWriter::add_dataset(const std::string& prefix) {
 }
 
 void IndexedDatasetWriter::write_offsets() {
-    const std::int64_t token_size = item_size(type_);
-    std::vector<std::int32_t> lengths;
-    std::vector<std::int64_t> offsets;
+    idx_->flush();
+    const MappedFile written(idx_->path(), MappedFile::Access::sequential);
+    const std::byte* const lengths = written.data() + SequenceIndex::header_size;
     std::int64_t position = 0;
-    for (std::int64_t begin = 0; begin < sequences_; begin += chunk) {
-        const auto count = static_cast<std::size_t>(std::min(chunk, sequences_ - begin));
-        lengths.resize(count);
-        offsets.resize(count);
-        idx_->read_at(SequenceIndex::header_size + 4 * begin, lengths.data(), 4 * count);
-        for (std::size_t i = 0; i < count; ++i) {
-            offsets[i] = position;
-            position += lengths[i] * token_size;
-        }
-        idx_->write(offsets.data(), 8 * count);
+    for (std::int64_t i = 0; i < sequences_; ++i) {
+        idx_->write(&position, sizeof position);
+        position += load_length(lengths, i) * item_size(type_);
     }
 }
 
 void IndexedDatasetWriter::copy_document_index() {
-    std::vector<std::byte> buffer(static_cast<std::size_t>(8 * chunk));
-    const std::int64_t size = document_index_->size();
-    for (std::int64_t at = 0; at < size; at += 8 * chunk) {
-        const auto count = static_cast<std::size_t>(std::min(8 * chunk, size - at));
-        document_index_->read_at(at, buffer.data(), count);
-        idx_->write(buffer.data(), count);
-    }
+    document_index_->flush();
+    const MappedFile written(document_index_->path(), MappedFile::Access::sequential);
+    idx_->write(written.data(), written.size());
 }
 
 void IndexedDatasetWriter::finish() {
@@ -169,7 +158,7 @@ void IndexedDatasetWriter::finish() {
     std::memcpy(header + 9, &version, 8);
     header[17] = static_cast<std::byte>(type_);
     std::memcpy(header + 18, counts, 16);
-    idx_->write_at(0, header, sizeof header);
+    idx_->overwrite_front(header, sizeof header);
     publish();
 }
 
@@ -179,13 +168,12 @@ void IndexedDatasetWriter::publish() {
     // An older .idx must never stand beside the new .bin.
     const std::string final_idx = prefix_ + ".idx";
     if (::unlink(final_idx.c_str()) == 0) {
-        sync_folder(prefix_);
+        sync_folder(folder_of(prefix_));
     } else if (errno != ENOENT) {
         usage_error("cannot replace ", final_idx, ": ", std::strerror(errno));
     }
-    bin_->commit(prefix_ + ".bin");
-    idx_->commit(final_idx);
-    sync_folder(prefix_);
+    bin_->rename_to(prefix_ + ".bin");
+    idx_->rename_to(final_idx);
     bin_.reset();
     idx_.reset();
     document_index_.reset();

@@ -9,8 +9,8 @@
 #include <string>
 #include <vector>
 
+#include "data/buffered_output.h"
 #include "data/indexed_dataset.h"
-#include "data/output_file.h"
 
 namespace tera {
 
@@ -43,7 +43,7 @@ class IndexedDatasetWriter {
 
     std::string prefix_;
     TokenType type_;
-    std::unique_ptr<OutputFile> bin_, idx_, document_index_;
+    std::unique_ptr<BufferedOutput> bin_, idx_, document_index_;
     std::vector<std::byte> narrow_;
     std::int64_t sequences_ = 0, documents_ = 0, tokens_ = 0;
     std::int64_t open_sequences_ = 0;  // of the document not yet ended

@@ -3,13 +3,12 @@
 #include <sys/mman.h>
 
 #include <cctype>
-#include <cerrno>
-#include <cstdio>
 #include <cstdlib>
 #include <limits>
 #include <string_view>
 
 #include "core/error.h"
+#include "io/durable_file.h"
 #include "io/mapped_file.h"
 
 namespace tera {
@@ -221,15 +220,11 @@ NpyArray read_npy(const std::string& path) {
 }
 
 void write_npy(const std::string& path, const NpyArray& array) {
-    const std::string header = npy_header(array.type(), array.shape());
-    std::FILE* file = std::fopen(path.c_str(), "wbe");
-    if (file == nullptr) usage_error("cannot create ", path, ": ", std::strerror(errno));
-    const auto bytes = static_cast<std::size_t>(array.byte_size());
-    bool good = std::fwrite(header.data(), 1, header.size(), file) == header.size();
-    good = good && (bytes == 0 || std::fwrite(array.data(), 1, bytes, file) == bytes);
-    const int error = errno;
-    if (std::fclose(file) != 0 || !good)
-        usage_error("cannot write ", path, ": ", std::strerror(good ? errno : error), "; is the disk full?");
+    OutputFile file(path, OutputFile::Mode::create);
+    file.append(npy_header(array.type(), array.shape()));
+    file.append({array.data(), static_cast<std::size_t>(array.byte_size())});
+    file.sync();
+    file.close();
 }
 
 }  // namespace tera

@@ -92,7 +92,7 @@ NpyArray parse_npy(std::span<const std::byte> bytes, const std::string& name, st
 /// Maps a .npy file.
 NpyArray read_npy(const std::string& path);
 
-/// Writes a .npy file under its final name at once; to be durable, write elsewhere first and rename.
+/// Writes a .npy file and syncs it. It is there, unfinished, from the start: write elsewhere first and rename.
 void write_npy(const std::string& path, const NpyArray& array);
 
 }  // namespace tera

@@ -1,0 +1,55 @@
+// A temporary file written from front to back through a buffer. It is deleted in the end unless it was renamed.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "io/durable_file.h"
+
+namespace tera {
+
+/// Holds a file against other processes of this program. UsageError if another holds it.
+class FileLock {
+  public:
+    explicit FileLock(const std::string& path);
+    ~FileLock();
+    FileLock(const FileLock&) = delete;
+    FileLock& operator=(const FileLock&) = delete;
+
+  private:
+    int fd_;
+};
+
+class BufferedOutput {
+  public:
+    explicit BufferedOutput(std::string path);
+    ~BufferedOutput();
+    BufferedOutput(const BufferedOutput&) = delete;
+    BufferedOutput& operator=(const BufferedOutput&) = delete;
+
+    const std::string& path() const { return path_; }
+    /// Bytes written so far.
+    std::int64_t size() const { return size_; }
+    void write(const void* data, std::size_t size);
+    /// After this all that was written can be read from the file.
+    void flush();
+    /// Replaces the first bytes.
+    void overwrite_front(const void* data, std::size_t size);
+    /// Returns once all is on disk.
+    void sync();
+    /// Gives a synced file its name.
+    void rename_to(const std::string& final_path);
+
+  private:
+    FileLock lock_;
+    std::string path_;
+    OutputFile file_;
+    std::vector<std::byte> buffer_;
+    std::size_t used_ = 0;
+    std::int64_t size_ = 0;
+    bool renamed_ = false;
+};
+
+}  // namespace tera
