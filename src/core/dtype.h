@@ -20,13 +20,17 @@ enum class DType : std::uint8_t { f64, f32, bf16, f16, i64, i32, u16, u8 };
 inline std::size_t size_of(DType t) {
     switch (t) {
         case DType::f64:
-        case DType::i64: return 8;
+        case DType::i64:
+            return 8;
         case DType::f32:
-        case DType::i32: return 4;
+        case DType::i32:
+            return 4;
         case DType::bf16:
         case DType::f16:
-        case DType::u16: return 2;
-        case DType::u8: return 1;
+        case DType::u16:
+            return 2;
+        case DType::u8:
+            return 1;
     }
     return 0;
 }
@@ -86,21 +90,52 @@ inline f16_t::operator float() const {
 
 template <class T>
 struct dtype_of_t;
-template <> struct dtype_of_t<double> { static constexpr DType value = DType::f64; };
-template <> struct dtype_of_t<float> { static constexpr DType value = DType::f32; };
-template <> struct dtype_of_t<bf16_t> { static constexpr DType value = DType::bf16; };
-template <> struct dtype_of_t<f16_t> { static constexpr DType value = DType::f16; };
-template <> struct dtype_of_t<std::int64_t> { static constexpr DType value = DType::i64; };
-template <> struct dtype_of_t<std::int32_t> { static constexpr DType value = DType::i32; };
-template <> struct dtype_of_t<std::uint16_t> { static constexpr DType value = DType::u16; };
-template <> struct dtype_of_t<std::uint8_t> { static constexpr DType value = DType::u8; };
+template <>
+struct dtype_of_t<double> {
+    static constexpr DType value = DType::f64;
+};
+template <>
+struct dtype_of_t<float> {
+    static constexpr DType value = DType::f32;
+};
+template <>
+struct dtype_of_t<bf16_t> {
+    static constexpr DType value = DType::bf16;
+};
+template <>
+struct dtype_of_t<f16_t> {
+    static constexpr DType value = DType::f16;
+};
+template <>
+struct dtype_of_t<std::int64_t> {
+    static constexpr DType value = DType::i64;
+};
+template <>
+struct dtype_of_t<std::int32_t> {
+    static constexpr DType value = DType::i32;
+};
+template <>
+struct dtype_of_t<std::uint16_t> {
+    static constexpr DType value = DType::u16;
+};
+template <>
+struct dtype_of_t<std::uint8_t> {
+    static constexpr DType value = DType::u8;
+};
 template <class T>
 inline constexpr DType dtype_of = dtype_of_t<T>::value;
 
 /// The type in which values stored as T are computed and summed.
-template <class T> struct acc_of { using type = float; };
-template <> struct acc_of<double> { using type = double; };
-template <class T> using acc_t = typename acc_of<T>::type;
+template <class T>
+struct acc_of {
+    using type = float;
+};
+template <>
+struct acc_of<double> {
+    using type = double;
+};
+template <class T>
+using acc_t = typename acc_of<T>::type;
 
 inline DType acc_dtype(DType t) { return t == DType::f64 ? DType::f64 : DType::f32; }
 
@@ -108,11 +143,16 @@ inline DType acc_dtype(DType t) { return t == DType::f64 ? DType::f64 : DType::f
 template <class F>
 decltype(auto) dispatch_float(DType t, F&& f) {
     switch (t) {
-        case DType::f64: return f(double{});
-        case DType::f32: return f(float{});
-        case DType::bf16: return f(bf16_t{});
-        case DType::f16: return f(f16_t{});
-        default: break;
+        case DType::f64:
+            return f(double{});
+        case DType::f32:
+            return f(float{});
+        case DType::bf16:
+            return f(bf16_t{});
+        case DType::f16:
+            return f(f16_t{});
+        default:
+            break;
     }
     throw Error(cat("expected a floating-point dtype, got ", name_of(t)));
 }

@@ -39,8 +39,8 @@ template <class... Args>
 
 }  // namespace tera
 
-#define TERA_CHECK(condition, ...)                                                                  \
-    do {                                                                                            \
+#define TERA_CHECK(condition, ...)                                                                           \
+    do {                                                                                                     \
         if (!(condition)) ::tera::contract_failed(__FILE__, __LINE__, #condition, ::tera::cat(__VA_ARGS__)); \
     } while (0)
 

@@ -85,10 +85,18 @@ TERA_HOST_DEVICE inline void sincos_turn(float v, float& s, float& c) {
     float cp = fmaf(x2, fmaf(x2, fmaf(x2, 2.4433157e-5f, -1.3887316e-3f), 4.1666646e-2f), -0.5f);
     float cx = fmaf(cp, x2, 1.0f);
     switch (quadrant & 3) {
-        case 0: s = sx, c = cx; break;
-        case 1: s = cx, c = -sx; break;
-        case 2: s = -sx, c = -cx; break;
-        default: s = -cx, c = sx; break;
+        case 0:
+            s = sx, c = cx;
+            break;
+        case 1:
+            s = cx, c = -sx;
+            break;
+        case 2:
+            s = -sx, c = -cx;
+            break;
+        default:
+            s = -cx, c = sx;
+            break;
     }
 }
 

@@ -52,8 +52,10 @@ struct TensorView {
     template <class T>
     auto ptr() const {
         TERA_CHECK(dtype == dtype_of<T>, "tensor is ", name_of(dtype), ", wanted ", name_of(dtype_of<T>));
-        if constexpr (std::is_const_v<Byte>) return reinterpret_cast<const T*>(data);
-        else return reinterpret_cast<T*>(data);
+        if constexpr (std::is_const_v<Byte>)
+            return reinterpret_cast<const T*>(data);
+        else
+            return reinterpret_cast<T*>(data);
     }
     /// Rows [begin, begin + count) of the leading dimension.
     TensorView slice(std::int64_t begin, std::int64_t count) const {

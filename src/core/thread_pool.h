@@ -28,7 +28,8 @@ class ThreadPool {
     /// by a task is thrown again here.
     template <class F>
     void run(std::int64_t tasks, const F& f) {
-        run_erased(tasks, [](const void* object, std::int64_t i) { (*static_cast<const F*>(object))(i); }, &f);
+        run_erased(
+            tasks, [](const void* object, std::int64_t i) { (*static_cast<const F*>(object))(i); }, &f);
     }
 
     static int default_size();

@@ -9,8 +9,6 @@
 // loss are done piece by piece in forward, gradient included, so that logits never exist whole (nn/lm_head.h).
 #pragma once
 
-#include <memory>
-#include <optional>
 #include <vector>
 
 #include "nn/block.h"
@@ -18,6 +16,7 @@
 #include "nn/lm_head.h"
 #include "nn/model_config.h"
 #include "nn/norm.h"
+#include "nn/rope_table.h"
 
 namespace tera {
 
@@ -25,11 +24,11 @@ namespace tera {
 struct MicroBatch {
     std::int64_t S = 0, B = 0;
     const std::int32_t* tokens = nullptr;
-    const std::int32_t* labels = nullptr;      ///< may be null for inference
-    const float* loss_mask = nullptr;          ///< may be null for inference
+    const std::int32_t* labels = nullptr;  ///< may be null for inference
+    const float* loss_mask = nullptr;      ///< may be null for inference
     const std::int32_t* positions = nullptr;
-    const std::int32_t* doc_start = nullptr;   ///< first position of the token's own document; null: one document
-    const std::int64_t* sample = nullptr;      ///< [B] global sample numbers, for dropout; may be null without dropout
+    const std::int32_t* doc_start = nullptr;  ///< first position of the token's own document; null: one document
+    const std::int64_t* sample = nullptr;     ///< [B] global sample numbers, for dropout; may be null without dropout
 };
 
 struct LossSum {
@@ -52,9 +51,8 @@ class Decoder {
     }
 
     struct Saved {
-        Tensor x0;
-        std::vector<Block::Saved> blocks;   ///< of layers that keep their activations
-        std::vector<Tensor> inputs;         ///< input of every checkpointed chunk
+        std::vector<Block::Saved> blocks;  ///< of layers that keep their activations
+        std::vector<Tensor> inputs;        ///< at the first layer of every checkpointed chunk: its input
         Norm::Saved final_norm;
         LmHead::Saved head;
     };
@@ -70,21 +68,25 @@ class Decoder {
 
     /// Inference with a cache of keys and values: appends batch (S new positions for each of B sequences, positions
     /// cache.length ...) and returns the logits [B,V] of the last position.
-    KvCache make_cache(Arena& arena, DType dtype, std::int64_t B, std::int64_t max_length) const;
+    KvCache make_cache(Arena& arena, std::int64_t B, std::int64_t max_length) const;
     Tensor next_logits(Ctx& ctx, const MicroBatch& batch, KvCache& cache) const;
 
   private:
-    Tensor run_blocks(Ctx& ctx, const BlockInput& in, Tensor x, Saved& saved) const;
-    Tensor run_blocks_without_grad(Ctx& ctx, const MicroBatch& batch, Tensor x) const;
-    bool checkpointed(std::int64_t layer) const;
+    BlockInput block_input(const MicroBatch& batch, bool dropout, std::int64_t positions) const;
+    Tensor run_without_grad(Ctx& ctx, const MicroBatch& batch) const;
+    /// End of the checkpointed chunk that begins at this layer; the layer itself if it keeps its activations.
     std::int64_t chunk_end(std::int64_t layer) const;
+    const Param& head_weight() const { return head_.own_weight ? *head_.own_weight : embedding_.word; }
+    Param& head_weight() { return head_.own_weight ? *head_.own_weight : embedding_.word; }
 
     ModelConfig config_;
     RecomputeConfig recompute_;
+    std::uint64_t seed_;
     Embedding embedding_;
     std::vector<Block> blocks_;
     Norm final_norm_;
     LmHead head_;
+    mutable RopeCache rope_;  // a cache of constants
 };
 
 }  // namespace tera

@@ -15,10 +15,10 @@ inline bool is_gated(Activation a) { return a == Activation::swiglu || a == Acti
 
 struct RopeConfig {
     double base = 10000;
-    double percent = 1;           ///< share of the head dimension that is rotated
-    bool interleaved = false;     ///< pairs (2i, 2i+1) instead of (i, i + r/2)
-    double interpolation = 1;     ///< positions are divided by this
-    bool scaling = false;         ///< Llama 3 frequency scaling
+    double percent = 1;        ///< share of the head dimension that is rotated
+    bool interleaved = false;  ///< pairs (2i, 2i+1) instead of (i, i + r/2)
+    double interpolation = 1;  ///< positions are divided by this
+    bool scaling = false;      ///< Llama 3 frequency scaling
     double scaling_factor = 8;
     double low_freq_factor = 1, high_freq_factor = 4;
     std::int64_t original_max_positions = 8192;
@@ -38,12 +38,12 @@ struct ModelConfig {
     RopeConfig rope;
     NormKind norm = NormKind::layer_norm;
     double norm_eps = 1e-5;
-    bool norm_one_plus = false;      ///< stored weight w acts as 1 + w
+    bool norm_one_plus = false;  ///< stored weight w acts as 1 + w
     Activation activation = Activation::gelu_tanh;
-    bool linear_bias = true;         ///< proj, up and down have biases
+    bool linear_bias = true;  ///< proj, up and down have biases
     bool qkv_bias = true;
-    bool qk_norm = false;            ///< norm over K on every query and key head, before RoPE
-    bool tied = true;                ///< the output matrix is the word embedding
+    bool qk_norm = false;  ///< norm over K on every query and key head, before RoPE
+    bool tied = true;      ///< the output matrix is the word embedding
     double hidden_dropout = 0, attention_dropout = 0;
     double init_std = 0.02;
     bool init_xavier_uniform = false;

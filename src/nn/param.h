@@ -25,14 +25,14 @@ struct Init {
 };
 
 struct Param {
-    std::string name;        ///< global: "layers.17.mlp.down.weight", whatever the stage or rank
-    Shape full_shape;        ///< of the whole tensor over all ranks
-    ShardSpec shard;         ///< how this rank's piece is cut
-    AxisSet sum_grad_over;   ///< mesh axes over which the local gradient is still a partial sum; must be said
-    bool weight_decay;       ///< false for biases and other 1-D tensors
+    std::string name;       ///< global: "layers.17.mlp.down.weight", whatever the stage or rank
+    Shape full_shape;       ///< of the whole tensor over all ranks
+    ShardSpec shard;        ///< how this rank's piece is cut
+    AxisSet sum_grad_over;  ///< mesh axes over which the local gradient is still a partial sum; must be said
+    bool weight_decay;      ///< false for biases and other 1-D tensors
     Init init;
-    Tensor value{};          ///< local piece, training dtype
-    Tensor grad{};           ///< local piece, accumulates (+=)
+    Tensor value{};  ///< local piece, training dtype
+    Tensor grad{};   ///< local piece, accumulates (+=)
 
     Shape local_shape(int tp_size) const;
 };

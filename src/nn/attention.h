@@ -1,0 +1,80 @@
+// Attention: qkv projection, optional query/key norm, RoPE, scaled dot-product attention, output projection.
+// The bias of the output projection is left to the residual connection that follows.
+#pragma once
+
+#include "nn/linear_params.h"
+#include "nn/norm.h"
+#include "ops/attention.h"
+#include "ops/rope.h"
+
+namespace tera {
+
+/// What every layer needs to know of the micro-batch.
+struct BlockInput {
+    std::int64_t S = 0, B = 0;
+    const std::int32_t* positions = nullptr;  ///< [S,B]
+    const std::int32_t* doc_start = nullptr;  ///< [S,B] or null
+    const std::int64_t* sample = nullptr;     ///< [B], with dropout
+    const ops::RopeTable* rope = nullptr;     ///< null: no rotary positions
+    std::uint64_t seed = 0;
+    bool dropout = false;  ///< training
+};
+
+/// Keys and values of one layer, rows s*B + b.
+struct LayerCache {
+    Tensor k, v;  ///< [max_length*B, G*K]
+};
+
+struct KvCache {
+    std::int64_t B = 0, max_length = 0, length = 0;
+    std::vector<LayerCache> layers;
+};
+
+/// Dropout sites within a layer (core/rng.h).
+enum class DropoutPlace : std::uint32_t { embedding, attention, after_attention, after_mlp };
+
+class Attention {
+  public:
+    /// layer counts from 0 over the whole model.
+    Attention(const ModelConfig& config, std::int64_t layer, bool recompute_core);
+
+    struct Saved {
+        ConstTensor x;          ///< normed input
+        Tensor raw;             ///< qkv before query/key norm, if there is one
+        ops::NormStats stats;   ///< of the query/key norm
+        Tensor qkv;             ///< as attention reads it
+        ops::AttentionOut out;  ///< absent when recomputed
+    };
+
+    template <class F>
+    void visit(F&& f) {
+        qkv_.visit(f);
+        if (q_norm_) q_norm_->visit(f), k_norm_->visit(f);
+        proj_.visit(f);
+    }
+
+    /// Output [T,D] in ctx.temp, without bias().
+    Tensor forward(Ctx& ctx, const BlockInput& in, ConstTensor x, Saved& saved) const;
+    /// Gradient by x, in ctx.temp; dy is the gradient of forward's output.
+    Tensor backward(Ctx& ctx, const BlockInput& in, ConstTensor dy, const Saved& saved);
+    /// Like forward, for the S positions that follow the cache's; appends to the cache.
+    Tensor infer(Ctx& ctx, const BlockInput& in, ConstTensor x, LayerCache& cache, std::int64_t cached) const;
+
+    ConstTensor bias() const { return proj_.bias_value(); }
+    Param* bias_param() { return proj_.bias ? &*proj_.bias : nullptr; }
+
+  private:
+    Tensor project_qkv(const Exec& exec, const BlockInput& in, ConstTensor x, Saved& saved) const;
+    ops::AttentionSpec core_spec(const BlockInput& in, std::int64_t keys) const;
+    ops::AttentionOut core(const Exec& exec, const BlockInput& in, ConstTensor qkv) const;
+    ops::HeadNormWeights head_norm_weights() const;
+
+    ModelConfig config_;
+    std::int64_t layer_;
+    bool recompute_core_;
+    LinearParams qkv_;
+    std::optional<NormParams> q_norm_, k_norm_;
+    LinearParams proj_;
+};
+
+}  // namespace tera

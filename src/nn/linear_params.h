@@ -1,0 +1,48 @@
+// LinearParams: weight [out,in] and optional bias [out] of one matrix product.
+#pragma once
+
+#include <cmath>
+#include <optional>
+
+#include "nn/model_config.h"
+#include "nn/param.h"
+
+namespace tera {
+
+/// How the weight starts: "into the residual stream" divides the standard deviation by sqrt(2 L).
+inline Init linear_init(const ModelConfig& config, std::int64_t out, std::int64_t in, bool into_residual) {
+    if (config.init_xavier_uniform) return {Init::Kind::uniform, std::sqrt(6.0 / static_cast<double>(out + in))};
+    double std = config.init_std;
+    if (into_residual) std /= std::sqrt(2.0 * static_cast<double>(config.layers));
+    return {Init::Kind::normal, std};
+}
+
+struct LinearParams {
+    Param weight;
+    std::optional<Param> bias;
+
+    LinearParams(const std::string& name, Shape shape, ShardSpec shard, Init init, bool with_bias)
+        : weight{.name = name + ".weight",
+                 .full_shape = shape,
+                 .shard = shard,
+                 .sum_grad_over = {Axis::dp, Axis::cp},
+                 .weight_decay = true,
+                 .init = init} {
+        if (with_bias)  // the bias of a matrix cut along its inputs is whole on every rank
+            bias = Param{.name = name + ".bias",
+                         .full_shape = {shape[0]},
+                         .shard = shard.dim == 0 ? shard : ShardSpec{},
+                         .sum_grad_over = {Axis::dp, Axis::cp},
+                         .weight_decay = false,
+                         .init = {}};
+    }
+
+    template <class F>
+    void visit(F&& f) {
+        f(weight);
+        if (bias) f(*bias);
+    }
+    ConstTensor bias_value() const { return bias ? ConstTensor(bias->value) : ConstTensor{}; }
+};
+
+}  // namespace tera

@@ -1,0 +1,47 @@
+// LmHead: the output matrix and the loss. The logits of a whole micro-batch are the largest tensor of a training step,
+// so they never exist whole: rows of tokens pass through product, loss, its gradient and both backward products piece
+// by piece. The derivative of the loss is known the moment the loss is, so training does all of it in forward.
+#pragma once
+
+#include <optional>
+
+#include "nn/model_config.h"
+#include "nn/param.h"
+
+namespace tera {
+
+struct LossRequest {
+    const std::int32_t* labels;  ///< [T]
+    const float* mask;           ///< [T]
+    double grad_scale = 1;       ///< derivative of the objective by Σ mask_t loss_t
+};
+
+class LmHead {
+  public:
+    explicit LmHead(const ModelConfig& config);
+
+    struct Saved {
+        Tensor dx;  ///< gradient by the input, [T,D]
+    };
+
+    /// The output matrix, unless it is the word embedding.
+    std::optional<Param> own_weight;
+
+    template <class F>
+    void visit(F&& f) {
+        if (own_weight) f(*own_weight);
+    }
+
+    /// Loss of every token [T] (accumulation dtype, in ctx.keep). With saved: also the gradient by x, and the weight's
+    /// gradient is added to weight.grad.
+    Tensor forward(Ctx& ctx, ConstTensor x, const LossRequest& request, Param& weight, Saved& saved) const;
+    Tensor evaluate(Ctx& ctx, ConstTensor x, const std::int32_t* labels, const Param& weight) const;
+    /// Logits [T,V] in the accumulation dtype.
+    Tensor logits(const Exec& exec, ConstTensor x, const Param& weight) const;
+
+  private:
+    template <class F>
+    void each_piece(ConstTensor x, std::int64_t vocab, const F& f) const;
+};
+
+}  // namespace tera

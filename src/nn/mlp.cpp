@@ -1,0 +1,56 @@
+#include "nn/mlp.h"
+
+#include "ops/activation.h"
+#include "ops/linear.h"
+
+namespace tera {
+namespace {
+
+ops::ActivationKind kind_of(Activation a) {
+    switch (a) {
+        case Activation::gelu_tanh:
+            return ops::ActivationKind::gelu_tanh;
+        case Activation::gelu_erf:
+            return ops::ActivationKind::gelu_erf;
+        case Activation::squared_relu:
+            return ops::ActivationKind::squared_relu;
+        case Activation::swiglu:
+            return ops::ActivationKind::swiglu;
+        case Activation::geglu:
+            return ops::ActivationKind::geglu;
+    }
+    throw Error("unknown activation");
+}
+
+ShardSpec up_shard(const ModelConfig& c) {
+    return is_gated(c.activation) ? ShardSpec{0, {c.ffn, c.ffn}} : ShardSpec{0, {}};
+}
+
+}  // namespace
+
+Mlp::Mlp(const ModelConfig& c, std::int64_t layer)
+    : activation_(c.activation),
+      up_(cat("layers.", layer, ".mlp.up"), {c.up_rows(), c.hidden}, up_shard(c),
+          linear_init(c, c.up_rows(), c.hidden, false), c.linear_bias),
+      down_(cat("layers.", layer, ".mlp.down"), {c.hidden, c.ffn}, {1, {}}, linear_init(c, c.hidden, c.ffn, true),
+            c.linear_bias) {}
+
+Tensor Mlp::forward(Ctx& ctx, ConstTensor x, Saved& saved) const {
+    saved.x = x;
+    saved.h = ops::linear(ctx.keep, x, up_.weight.value, up_.bias_value());
+    Tensor a = ops::activation(ctx.temp, kind_of(activation_), saved.h);
+    return ops::linear(ctx.temp, a, down_.weight.value);
+}
+
+Tensor Mlp::backward(Ctx& ctx, ConstTensor dy, const Saved& saved) {
+    const Exec& e = ctx.temp;
+    Tensor a = ops::activation(e, kind_of(activation_), saved.h);  // rebuilt: cheaper than keeping it
+    ops::linear_wgrad(e, down_.weight.grad, dy, a);
+    Tensor dh =
+        ops::activation_backward(e, kind_of(activation_), ops::linear_dgrad(e, dy, down_.weight.value), saved.h);
+    if (up_.bias) ops::bias_grad(e, up_.bias->grad, dh);
+    ops::linear_wgrad(e, up_.weight.grad, dh, saved.x);
+    return ops::linear_dgrad(e, dh, up_.weight.value);
+}
+
+}  // namespace tera

@@ -1,0 +1,57 @@
+#include "nn/rope_table.h"
+
+#include <cmath>
+#include <numbers>
+
+namespace tera {
+
+std::vector<double> rope_frequencies(const RopeConfig& c, std::int64_t head_dim, bool single) {
+    auto rounded = [&](double x) { return single ? static_cast<double>(static_cast<float>(x)) : x; };
+    auto r = static_cast<std::int64_t>(static_cast<double>(head_dim) * c.percent);
+    std::vector<double> frequencies;
+    for (std::int64_t i = 0; i < r / 2; ++i) {
+        double f = rounded(1.0 / rounded(std::pow(c.base, static_cast<double>(2 * i) / static_cast<double>(r))));
+        if (c.scaling) {
+            auto length = static_cast<double>(c.original_max_positions);
+            double wavelength = 2 * std::numbers::pi / f;
+            if (wavelength > length / c.low_freq_factor) {
+                f /= c.scaling_factor;
+            } else if (wavelength >= length / c.high_freq_factor) {
+                double s = (length / wavelength - c.low_freq_factor) / (c.high_freq_factor - c.low_freq_factor);
+                f *= (1 - s) / c.scaling_factor + s;
+            }
+        }
+        frequencies.push_back(rounded(f));
+    }
+    return frequencies;
+}
+
+template <class A>
+void RopeCache::build(std::int64_t positions, std::vector<A>& memory) {
+    constexpr bool single = std::is_same_v<A, float>;
+    std::vector<double> f = rope_frequencies(config_, head_dim_, single);
+    auto half = static_cast<std::int64_t>(f.size());
+    memory.resize(static_cast<std::size_t>(2 * positions * half));
+    A *cos = memory.data(), *sin = cos + positions * half;
+    for (std::int64_t p = 0; p < positions; ++p)
+        for (std::int64_t i = 0; i < half; ++i) {
+            double position = static_cast<double>(p) / config_.interpolation,
+                   angle = position * f[static_cast<std::size_t>(i)];
+            if (single) angle = static_cast<float>(angle);
+            cos[p * half + i] = static_cast<A>(std::cos(angle));
+            sin[p * half + i] = static_cast<A>(std::sin(angle));
+        }
+    table_ = {tensor_over(cos, {positions, half}), tensor_over(sin, {positions, half}), config_.interleaved};
+}
+
+const ops::RopeTable& RopeCache::table(DType dtype, std::int64_t positions) {
+    if (!table_.cos || table_.cos.dtype != dtype || table_.cos.rows() < positions) {
+        if (dtype == DType::f64)
+            build(positions, double_);
+        else
+            build(positions, single_);
+    }
+    return table_;
+}
+
+}  // namespace tera

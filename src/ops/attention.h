@@ -1,0 +1,57 @@
+// Scaled dot-product attention over qkv rows, computed block by block so that the scores never exist whole.
+//
+//   o_q = Σ_k p_qk v_k,  p_q = dropout(softmax_k(scale q·k))  over the keys that query q may see:
+//   causal:      k <= q + (Sk - Sq)
+//   doc_start:   k >= doc_start[q]                  (documents packed into one sample do not see each other)
+//
+// Query head h reads key/value head h / (H/G). Tokens are rows t = s*B + b. Kept for backward: o and the row's
+// log-sum-exp.
+#pragma once
+
+#include "core/exec.h"
+#include "core/rng.h"
+
+namespace tera::ops {
+
+/// Heads side by side inside wider rows.
+template <class TensorType>
+struct HeadRows {
+    TensorType data;          ///< [rows, width], row s*B + b
+    std::int64_t offset = 0;  ///< column of head 0
+};
+
+struct AttentionSpec {
+    std::int64_t B, Sq, Sk, H, G, K;
+    double scale;
+    bool causal = true;
+    const std::int32_t* doc_start = nullptr;  ///< [Sq,B], key positions; null: 0
+    double dropout = 0;
+    DropoutSite site = {};
+    const std::int64_t* sample = nullptr;  ///< [B], only with dropout
+};
+
+struct AttentionOut {
+    Tensor o;    ///< [Sq*B, H*K]
+    Tensor lse;  ///< [B,H,Sq] accumulation dtype
+};
+
+AttentionOut attention(const Exec& exec, const AttentionSpec& spec, HeadRows<ConstTensor> q, HeadRows<ConstTensor> k,
+                       HeadRows<ConstTensor> v);
+
+/// Writes dq, dk, dv (all of their heads' columns) from d_o [Sq*B, H*K].
+struct AttentionGrads {
+    HeadRows<Tensor> dq, dk, dv;
+};
+void attention_backward(const Exec& exec, const AttentionSpec& spec, const AttentionGrads& grads, ConstTensor d_o,
+                        HeadRows<ConstTensor> q, HeadRows<ConstTensor> k, HeadRows<ConstTensor> v,
+                        const AttentionOut& out);
+
+namespace cpu {
+void attention(const Exec& exec, const AttentionSpec& spec, const AttentionOut& out, HeadRows<ConstTensor> q,
+               HeadRows<ConstTensor> k, HeadRows<ConstTensor> v);
+void attention_backward(const Exec& exec, const AttentionSpec& spec, const AttentionGrads& grads, ConstTensor d_o,
+                        HeadRows<ConstTensor> q, HeadRows<ConstTensor> k, HeadRows<ConstTensor> v,
+                        const AttentionOut& out);
+}  // namespace cpu
+
+}  // namespace tera::ops

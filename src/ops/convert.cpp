@@ -1,0 +1,61 @@
+#include "ops/convert.h"
+
+#include <cstring>
+
+#include "ops/dispatch.h"
+
+namespace tera::ops {
+namespace cpu {
+
+void convert(const Exec& exec, Tensor out, ConstTensor x) {
+    dispatch_float(out.dtype, [&](auto to) {
+        dispatch_float(x.dtype, [&](auto from) {
+            using To = decltype(to);
+            using From = decltype(from);
+            To* o = out.ptr<To>();
+            const From* in = x.ptr<From>();
+            parallel_for(exec, x.numel(), 1 << 16,
+                         [&](std::int64_t b, std::int64_t e) { convert_row(o + b, in + b, e - b); });
+        });
+    });
+}
+
+void add_to(const Exec& exec, Tensor y, ConstTensor x) {
+    dispatch_float(y.dtype, [&](auto zero) {
+        using T = decltype(zero);
+        using A = acc_t<T>;
+        T* py = y.ptr<T>();
+        const T* px = x.ptr<T>();
+        parallel_for(exec, x.numel(), 1 << 16, [&](std::int64_t b, std::int64_t e) {
+            for (std::int64_t i = b; i < e; ++i) py[i] = T(A(py[i]) + A(px[i]));
+        });
+    });
+}
+
+void fill_zero(const Exec& exec, Tensor x) {
+    parallel_for(exec, static_cast<std::int64_t>(x.bytes()), 1 << 20,
+                 [&](std::int64_t b, std::int64_t e) { std::memset(x.data + b, 0, static_cast<std::size_t>(e - b)); });
+}
+
+}  // namespace cpu
+
+void convert(const Exec& exec, Tensor out, ConstTensor x) {
+    TERA_CHECK(out.shape == x.shape, out.shape, " and ", x.shape);
+    TERA_DISPATCH(exec, convert(exec, out, x));
+}
+
+ConstTensor as_dtype(const Exec& exec, ConstTensor x, DType dtype) {
+    if (x.dtype == dtype) return x;
+    Tensor out = exec.tensor(dtype, x.shape);
+    convert(exec, out, x);
+    return out;
+}
+
+void add_to(const Exec& exec, Tensor y, ConstTensor x) {
+    TERA_CHECK(y.shape == x.shape && y.dtype == x.dtype, y.shape, " and ", x.shape);
+    TERA_DISPATCH(exec, add_to(exec, y, x));
+}
+
+void fill_zero(const Exec& exec, Tensor x) { TERA_DISPATCH(exec, fill_zero(exec, x)); }
+
+}  // namespace tera::ops

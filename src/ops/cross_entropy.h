@@ -1,0 +1,12 @@
+// Cross entropy of logits [n,V] (accumulation dtype) with integer labels [n].
+//   loss_i = ln Σ_v exp(z_iv) - z_i,label          dz_iv = weight_i (softmax(z_i)_v - [v = label_i])
+#pragma once
+
+#include "core/exec.h"
+
+namespace tera::ops {
+
+/// Writes loss [n]; with weight (length n), overwrites the logits with their gradient.
+void cross_entropy(const Exec& exec, Tensor loss, Tensor logits, const std::int32_t* labels, const double* weight);
+
+}  // namespace tera::ops

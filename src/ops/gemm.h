@@ -1,0 +1,41 @@
+// General matrix product on the CPU: C = op(A) op(B) + beta C, row-major. op is the transpose or nothing.
+//
+// The output is cut into tiles by its shape alone and every tile is one single-threaded BLAS call, so the result has
+// the same bits for any number of threads. bf16 and f16 inputs are widened to f32 first.
+#pragma once
+
+#include "core/exec.h"
+
+namespace tera::ops {
+
+struct Matrix {
+    const std::byte* data;
+    DType dtype;
+    std::int64_t stride;      ///< elements between rows as stored
+    bool transposed = false;  ///< use the transpose of what is stored
+};
+
+namespace cpu {
+
+/// C [M,N] (dtype c_dtype, row stride ldc) = A [M,K] B [K,N] + (accumulate ? C : 0).
+struct GemmOutput {
+    std::byte* data;
+    DType dtype;
+    std::int64_t stride;
+    bool accumulate;
+};
+void gemm(const Exec& exec, std::int64_t M, std::int64_t N, std::int64_t K, Matrix a, Matrix b, GemmOutput c);
+
+/// One tile on the calling thread, no cutting: float or double.
+template <class A>
+struct SmallMatrix {
+    const A* data;
+    std::int64_t stride;
+    bool transposed = false;
+};
+template <class A>
+void gemm_tile(std::int64_t M, std::int64_t N, std::int64_t K, A alpha, SmallMatrix<A> a, SmallMatrix<A> b, A beta,
+               A* c, std::int64_t ldc);
+
+}  // namespace cpu
+}  // namespace tera::ops
