@@ -49,7 +49,7 @@ CASES = {
         config=transformers.GPT2Config(
             vocab_size=80, n_positions=32, n_embd=28, n_layer=2, n_head=4, activation_function="gelu_new",
             resid_pdrop=0.0, embd_pdrop=0.0, attn_pdrop=0.0, bos_token_id=0, eos_token_id=0),
-        batch=3, sequence=24, seed=11),
+        batch=3, sequence=24, seed=21),
     # GQA, untied, Llama-3 RoPE scaling. Wavelengths 6.3 (kept), 167 (blended), 4443 and 118135 (divided by 8).
     "llama": dict(
         model=transformers.LlamaForCausalLM,
@@ -199,7 +199,8 @@ def check_float32(case, weights, tokens, labels, golden):
     errors = dict(logits=apart(logits32, logits), loss=max(abs(a - b) for a, b in zip(losses32, losses)),
                   grads=max(apart(grads32[n], grads[n]) for n in grads),
                   params=max(apart(final32[n], final[n]) for n in final))
-    assert all(e < 5e-6 for e in errors.values()), errors
+    # Adam divides by the size of the gradient: a seed that gives one element a first gradient near 0 makes it a coin toss.
+    assert all(e < 2e-6 for e in errors.values()) and errors["params"] < 5e-7, errors
     return errors
 
 
