@@ -30,18 +30,10 @@
 #include "model/hf_config.h"
 #include "nn/model_config.h"
 #include "nn/param.h"
+#include "optim/optimizer.h"
 #include "token/tokenizer.h"
 
 namespace tera {
-
-/// One tensor of the optimizer, in the full shape of its parameter. Kinds: "master" (the weights as the optimizer keeps
-/// them), "exp_avg", "exp_avg_sq", "momentum_buffer"; one file (or set of shards) per kind. An optimizer whose main
-/// weights are Param::value itself leaves "master" out; the values are then saved as master, padding rows included.
-struct StateTensor {
-    std::string param;  ///< name of the parameter
-    std::string kind;
-    Tensor value;
-};
 
 /// The numbers of training_state/state.json. The three JSON objects belong to the scheduler, the loss scaler and the
 /// optimizer (step counts): they are given back as they were saved, every double to the last bit. All numbers in them
@@ -65,7 +57,9 @@ struct CheckpointState {
 struct CheckpointContent {
     const ModelConfig& model;
     std::vector<Param*> params;
-    std::vector<StateTensor> optimizer;
+    /// Optimizer::state(): one file (or set of shards) per kind. Where "master" is left out because Param::value is the
+    /// main weight, the value is saved as master, the padding rows of the vocabulary included.
+    std::vector<OptimizerTensor> optimizer;
     std::vector<TokenizerFile> tokenizer;  ///< copied beside the model; may be empty
     std::optional<std::int32_t> eod;       ///< bos and eos of config.json
     const CheckpointState& state;
@@ -119,7 +113,7 @@ HfModel read_checkpoint_model(const CheckpointLocation& location);
 struct LoadTarget {
     const ModelConfig& model;
     std::vector<Param*> params;
-    std::vector<StateTensor> optimizer;  ///< where to put the optimizer's tensors
+    std::vector<OptimizerTensor> optimizer;  ///< where to put the optimizer's tensors
 };
 
 struct LoadOptions {
