@@ -199,7 +199,7 @@ def check_float32(case, weights, tokens, labels, golden):
     errors = dict(logits=apart(logits32, logits), loss=max(abs(a - b) for a, b in zip(losses32, losses)),
                   grads=max(apart(grads32[n], grads[n]) for n in grads),
                   params=max(apart(final32[n], final[n]) for n in final))
-    # Adam divides by the size of the gradient: a seed that gives one element a first gradient near 0 makes it a coin toss.
+    # Adam divides by the size of the gradient: one element whose first gradient is near 0 becomes a coin toss.
     assert all(e < 2e-6 for e in errors.values()) and errors["params"] < 5e-7, errors
     return errors
 
@@ -253,7 +253,8 @@ def write_case(name, case):
     with open(folder / "expected.json", "w") as f:
         json.dump(dict(made_with=f"torch {torch.__version__}, transformers {transformers.__version__}", steps=STEPS,
                        batch=case["batch"], sequence=case["sequence"], optimizer=OPTIMIZER,
-                       clip_grad=clip_grad, vanishing=vanishing_elements(grads), loss=losses, grad_norm=norms), f, indent=1)
+                       clip_grad=clip_grad, vanishing=vanishing_elements(grads), loss=losses, grad_norm=norms),
+                  f, indent=1)
         f.write("\n")
     print(f"{name}: loss {losses[0]:.4f} -> {losses[-1]:.4f}, grad norm {norms[0]:.3f} -> {norms[-1]:.3f}, "
           f"clipped {sum(n > clip_grad for n in norms)} of {STEPS}, difference quotient {derivative_error:.1e}, "
