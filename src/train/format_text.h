@@ -1,0 +1,14 @@
+// printf into a string. The C conversions %d, %.1f and %.6E print what Python's {:d}, {:.1f} and {:.6E} print, which
+// is what makes the log lines exact.
+#pragma once
+
+#include <string>
+
+namespace tera {
+
+[[gnu::format(printf, 1, 2)]] std::string format_text(const char* format, ...);
+
+/// A double as Python's str() prints it: shortest digits that read back the same, with ".0" on whole numbers.
+std::string python_float(double value);
+
+}  // namespace tera

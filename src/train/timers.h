@@ -1,0 +1,65 @@
+// Named stop-watches and the block of lines that reports them.
+//
+// Levels as --timing-log-level: 0 set-up, evaluation and saving; 1 forward-backward and optimizer; 2 their parts. A
+// timer above the chosen level costs one comparison.
+#pragma once
+
+#include <chrono>
+#include <cstdint>
+#include <string>
+#include <vector>
+
+namespace tera {
+
+double seconds_since(std::chrono::steady_clock::time_point start);
+
+class Timers {
+  public:
+    explicit Timers(int level) : level_(level) {}
+
+    void start(const char* name, int level = 0);
+    void stop(const char* name);
+
+    /// Starts a timer and stops it at the end of the block.
+    class Scope {
+      public:
+        Scope(Timers& timers, const char* name, int level = 0) : timers_(timers), name_(name) {
+            timers_.start(name, level);
+        }
+        ~Scope() { timers_.stop(name_); }
+        Scope(const Scope&) = delete;
+        Scope& operator=(const Scope&) = delete;
+
+      private:
+        Timers& timers_;
+        const char* name_;
+    };
+
+    /// The block for those of `names` that have run since they were last reported, times divided by `normalizer`; it
+    /// sets them back to zero. "" if none ran. option: minmax | max | all.
+    std::string report(const std::vector<std::string>& names, const std::string& option, double normalizer = 1);
+
+    /// Seconds a timer has gathered since it was last reported.
+    double seconds(const std::string& name) const;
+
+  private:
+    struct Timer {
+        std::string name;
+        double seconds = 0;
+        bool running = false, ran = false;
+        std::chrono::steady_clock::time_point started;
+    };
+    Timer* find(const std::string& name);
+
+    int level_;
+    std::vector<Timer> timers_;
+};
+
+/// One timer's times over the ranks, in milliseconds.
+struct TimerRow {
+    std::string name;
+    std::vector<double> per_rank_ms;
+};
+std::string timer_block(const std::vector<TimerRow>& rows, const std::string& option);
+
+}  // namespace tera
