@@ -49,9 +49,9 @@ void add_optimizer_fields(FieldList& list) {
     list.add("optimizer", &C::optimizer, "update rule")
         .one_of({"adam", "sgd", "lamb", "mylamb", "mylamb2", "mylamb3", "lambtp", "lans", "ademamix", "muon",
                  "dist_muon", "lion", "ptadam", "ptadamw", "myadam", "myadamw", "adan"})
-        .later_for({"lamb", "mylamb", "mylamb2", "mylamb3", "lambtp", "lans", "ademamix", "muon", "dist_muon", "lion",
-                    "ptadam", "ptadamw", "myadam", "myadamw", "adan"},
-                   "only adam and sgd are built; use one of them");
+        .later_for({"lamb", "mylamb", "mylamb2", "mylamb3", "lambtp", "lans", "muon", "dist_muon", "lion", "ptadam",
+                    "ptadamw", "myadam", "myadamw", "adan"},
+                   "only adam, ademamix and sgd are built; use one of them");
     list.add("weight-decay", &C::weight_decay, "decoupled weight decay; never on biases and norms")
         .on_resume(ResumeRule::schedule);
     list.add("start-weight-decay", &C::start_weight_decay, "weight decay at the start").on_resume(ResumeRule::schedule);
@@ -64,17 +64,18 @@ void add_optimizer_fields(FieldList& list) {
     list.add("adam-beta2", &C::adam_beta2, "decay of the second moment");
     list.add("adam-eps", &C::adam_eps, "added to the root of the second moment");
     list.add("sgd-momentum", &C::sgd_momentum, "momentum of sgd");
-    const std::string ademamix = "AdEMAMix is not built; use --optimizer adam";
-    list.add("ademamix-alpha", &C::ademamix_alpha, "weight of the slow average")
+    list.add("ademamix-alpha", &C::ademamix_alpha, "ademamix: weight of the slow average")
         .prints("5")
-        .later(ademamix)
+
         .not_from_core();
-    list.add("ademamix-beta3", &C::ademamix_beta3, "decay of the slow average").later(ademamix).not_from_core();
-    list.add("ademamix-alpha-warmup", &C::ademamix_alpha_warmup, "iterations until alpha is full")
-        .later(ademamix)
+    list.add("ademamix-beta3", &C::ademamix_beta3, "ademamix: decay of the slow average").not_from_core();
+    list.add("ademamix-alpha-warmup", &C::ademamix_alpha_warmup,
+             "ademamix: iterations until alpha is full; none if not positive")
+
         .not_from_core();
-    list.add("ademamix-beta3-warmup", &C::ademamix_beta3_warmup, "iterations until beta3 is full")
-        .later(ademamix)
+    list.add("ademamix-beta3-warmup", &C::ademamix_beta3_warmup,
+             "ademamix: iterations until beta3 is full; none if not positive")
+
         .not_from_core();
     list.add("alpha", &C::lamb_alpha, "mylamb3: extra learning rate of large tensors")
         .as("alpha")

@@ -1,0 +1,89 @@
+#include "parallel/layer_plan.h"
+
+#include <gtest/gtest.h>
+
+#include "core/error.h"
+
+namespace tera {
+namespace {
+
+using Counts = std::vector<std::int64_t>;
+
+/// "first+count" of every chunk of a stage.
+std::string text_of(const std::vector<LayerRange>& chunks) {
+    std::string out;
+    for (const LayerRange& chunk : chunks) out += (out.empty() ? "" : " ") + cat(chunk.first, "+", chunk.count);
+    return out;
+}
+
+LayerPlanRequest request(std::int64_t layers, std::int64_t stages, std::int64_t chunks = 1) {
+    LayerPlanRequest r;
+    r.layers = layers;
+    r.stages = stages;
+    r.chunks = chunks;
+    return r;
+}
+
+TEST(LayerPlan, SplitsEvenlyInOrder) {
+    const LayerPlan plan = plan_layers(request(36, 2));
+    EXPECT_EQ(plan.layers_per_stage(), (Counts{18, 18}));
+    EXPECT_EQ(text_of(plan.stages[0]), "0+18");
+    EXPECT_EQ(text_of(plan.stages[1]), "18+18");
+}
+
+TEST(LayerPlan, InterleavesChunks) {
+    // Chunk v of stage p holds n = L/(P·V) layers from v·(L/V) + p·n.
+    const LayerPlan plan = plan_layers(request(80, 8, 2));
+    EXPECT_EQ(text_of(plan.stages[0]), "0+5 40+5");
+    EXPECT_EQ(text_of(plan.stages[3]), "15+5 55+5");
+    EXPECT_EQ(text_of(plan.stages[7]), "35+5 75+5");
+}
+
+TEST(LayerPlan, RefusesWhatDoesNotDivide) {
+    EXPECT_THROW(plan_layers(request(80, 6)), UsageError);
+    EXPECT_THROW(plan_layers(request(80, 8, 3)), UsageError);
+}
+
+TEST(LayerPlan, TakesTheEndsAsGiven) {
+    LayerPlanRequest r = request(80, 4);
+    r.first_stage = 19;
+    r.last_stage = 17;
+    EXPECT_EQ(plan_layers(r).layers_per_stage(), (Counts{19, 22, 22, 17}));
+    r.last_stage.reset();
+    r.first_stage = 20;
+    EXPECT_EQ(plan_layers(r).layers_per_stage(), (Counts{20, 20, 20, 20}));
+    r.first_stage = 19;
+    EXPECT_THROW(plan_layers(r), UsageError);
+    r = request(5, 2);
+    r.first_stage = 3;
+    r.last_stage = 2;
+    EXPECT_EQ(plan_layers(r).layers_per_stage(), (Counts{3, 2}));
+    r.last_stage = 1;  // 4 of 5 layers: the silent loss users fear most
+    EXPECT_THROW(plan_layers(r), UsageError);
+}
+
+TEST(LayerPlan, InterleavesUnevenEnds) {
+    LayerPlanRequest r = request(20, 3, 2);
+    r.first_stage = 4;
+    r.last_stage = 6;
+    const LayerPlan plan = plan_layers(r);
+    EXPECT_EQ(text_of(plan.stages[0]), "0+2 10+2");
+    EXPECT_EQ(text_of(plan.stages[1]), "2+5 12+5");
+    EXPECT_EQ(text_of(plan.stages[2]), "7+3 17+3");
+}
+
+TEST(LayerPlan, CountsEmbeddingAndLossAsLayers) {
+    LayerPlanRequest r = request(30, 4);
+    r.count_embedding = r.count_loss = true;
+    EXPECT_EQ(plan_layers(r).layers_per_stage(), (Counts{7, 8, 8, 7}));
+    r.chunks = 2;
+    const LayerPlan plan = plan_layers(r);
+    EXPECT_EQ(text_of(plan.stages[0]), "0+3 15+4");
+    EXPECT_EQ(text_of(plan.stages[1]), "3+4 19+4");
+    EXPECT_EQ(text_of(plan.stages[3]), "11+4 27+3");
+    r.count_loss = false;
+    EXPECT_THROW(plan_layers(r), UsageError);
+}
+
+}  // namespace
+}  // namespace tera
