@@ -1,32 +1,14 @@
 // teratron board: the loss curve of a run as a picture.
-#include <cerrno>
 #include <cstdio>
-#include <cstring>
 #include <filesystem>
 
 #include "cli/commands.h"
 #include "config/arg_parser.h"
 #include "core/error.h"
+#include "io/durable_file.h"
 #include "train/loss_curve.h"
 
 namespace tera {
-namespace {
-
-// Whole or not at all: a browser that watches the file never sees half a picture.
-void write_whole(const std::string& path, const std::string& content) {
-    const std::string temporary = path + ".tmp";
-    std::FILE* file = std::fopen(temporary.c_str(), "wb");
-    if (file == nullptr) usage_error("cannot write '", path, "': ", std::strerror(errno));
-    bool written = std::fwrite(content.data(), 1, content.size(), file) == content.size();
-    written = std::fclose(file) == 0 && written;
-    const int reason = errno;
-    if (!written || std::rename(temporary.c_str(), path.c_str()) != 0) {
-        std::remove(temporary.c_str());
-        usage_error("cannot write '", path, "': ", std::strerror(written ? errno : reason));
-    }
-}
-
-}  // namespace
 
 int cmd_board(const CommandArgs& args) {
     ArgParser parser("teratron board", "Draws the loss curve of a run, from the file --metrics-file wrote.");
@@ -40,7 +22,7 @@ int cmd_board(const CommandArgs& args) {
     if (log.training_loss.empty()) usage_error("'", metrics, "' has no training line yet: nothing to draw");
     const std::string title =
         parsed.given("title") ? parsed.text("title") : std::filesystem::path(metrics).filename().string();
-    write_whole(svg, loss_curve_svg(log, title));
+    write_file_durably(svg, loss_curve_svg(log, title));
     std::printf("%s\nwrote %s\n", loss_curve_summary(log).c_str(), svg.c_str());
     return 0;
 }

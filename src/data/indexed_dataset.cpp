@@ -142,7 +142,7 @@ void SequenceIndex::check_sequences(const std::string& name) {
     if (type_ == TokenType::f32) {
         std::int64_t i = 0;
         while (i + 1 < sequences_ && length(i) == 0) ++i;
-        if (i + 1 < sequences_ && offset(i + 1) - offset(i) == 8 * std::int64_t{length(i)}) token_size_ = 8;
+        if (i + 1 < sequences_ && offset(i + 1) == 8 * std::int64_t{length(i)}) token_size_ = 8;  // offset(i) is 0
     }
     std::int64_t position = 0;
     for (std::int64_t i = 0; i < sequences_; ++i) {
