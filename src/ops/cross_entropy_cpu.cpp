@@ -30,7 +30,7 @@ A row_loss(A* z, std::int64_t V, std::int32_t label, const double* weight) {
         for (std::int64_t i = 0; i < V; ++i) z[i] *= factor;
         z[label] -= static_cast<A>(*weight);
     }
-    return std::log(sum) + top - target;
+    return std::log(sum) + (top - target);  // in this order: large logits cancel exactly
 }
 
 }  // namespace
