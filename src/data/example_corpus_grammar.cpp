@@ -68,12 +68,13 @@ class CastDrawer {
         const std::vector<std::string>& words = words_of(grammar_, name);
         const auto fields = split(fresh(words), ';');
         if (name == "relation" || name == "parent" || name == "grandparent" || name == "grown") return adult(fields);
-        if (name == "food") return {{"", fields[0]}, {"the", fields[1]}, {"it", fields[2]}};
+        if (name == "food" || name == "baked") return {{"", fields[0]}, {"the", fields[1]}, {"it", fields[2]}};
         if (name == "trouble") return {{"", fields[0]}, {"cure", fields[1]}};
+        if (name == "riddle") return {{"", fields[0]}, {"answer", fields[1]}};
         if (name == "ruler") return ruler(fields);
         if (name == "outside") return {{"", fields[0]}, {"to", fields[1]}, {"the", fields[2]}};
         if (name == "skill") return {{"", fields[0]}, {"ing", fields[1]}, {"did", fields[2]}};
-        if (name == "toy" || name == "treasure" || name == "fragile") return thing(fields[0]);
+        if (name == "toy" || name == "treasure" || name == "fragile" || name == "clothing") return thing(fields[0]);
         return {{"", fields[0]}};
     }
 
@@ -287,15 +288,20 @@ std::string expand_template(const StoryGrammar& grammar, const StoryCast& cast, 
 std::string polish_prose(std::string_view text) {
     std::string out;
     bool capital = true, in_quotes = false;
+    bool goes_on = false;  // "Yes," he said, "and ...": the second quotation continues the sentence of the first
     for (std::size_t i = 0; i < text.size(); ++i) {
         const char c = text[i];
-        if (c == '^') {
-            capital = true;
+        if (c == '^' || c == '~') {
+            capital = c == '^';
         } else if (c == ' ' && (out.empty() || out.back() == ' ' || out.back() == '\n')) {
             continue;
         } else if (c == '"') {
             in_quotes = !in_quotes;
-            capital = in_quotes || (!out.empty() && out.back() == '.');
+            if (in_quotes)
+                capital = !(goes_on && out.ends_with(", "));
+            else
+                capital = out.ends_with('.');
+            goes_on = !in_quotes && out.ends_with(',');
             out += c;
         } else if (c == '\n') {
             while (out.ends_with(' ')) out.pop_back();
@@ -309,7 +315,10 @@ std::string polish_prose(std::string_view text) {
             const std::size_t word = text.find_first_not_of(' ', i + 1);
             if (is_article && word != std::string_view::npos && begins_with_vowel_sound(text.substr(word))) out += 'n';
         } else {
-            if ((c == '.' || c == '!' || c == '?') && i + 1 < text.size() && text[i + 1] == ' ') capital = true;
+            if ((c == '.' || c == '!' || c == '?') && i + 1 < text.size() && text[i + 1] == ' ') {
+                capital = true;
+                goes_on = false;
+            }
             out += c;
         }
     }
@@ -324,7 +333,7 @@ std::string tell_story(const StoryGrammar& grammar, const StoryPlot& plot, Story
         if (line == "-")
             text += "\n\n";
         else
-            text += expand_template(grammar, cast, line, random) + " ";
+            text += "^" + expand_template(grammar, cast, line, random) + " ";
     }
     return polish_prose(text);
 }

@@ -6,7 +6,8 @@
 //   [a|b|]                  one of the alternatives, which may be empty and may nest
 //   {x} {x.part}            a drawn entry or a part of it (he, him, his, noun, …)
 //   -                       a line that begins a new paragraph
-//   ^                       the next letter is a capital; sentences and quotations begin with one by themselves
+//   ^ ~                     the next letter is a capital, or is not; sentences and quotations begin with a capital by
+//                           themselves
 // "a" becomes "an" before a vowel.
 #pragma once
 

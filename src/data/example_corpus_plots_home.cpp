@@ -12,12 +12,12 @@ const char* const example_corpus_plots_home = R"TEXT(
 But when it was time to go home, the {thing.noun} was gone. <look> <sad>
 <later>, {helper} came along. "Why are you so sad?" [asked {helper}|{helper} asked]. "I have lost my {thing.noun}," said {hero}. [ "I have looked everywhere."|] "Do not worry," said {helper}. "[I will help you|We will find it together|Four eyes see more than two]."
 -
-They [searched|looked] {place} together. [They looked behind every tree.|They asked a bird, but the bird did not know.|They walked slowly and looked at the ground.|] At last {helper} [saw something {spot}|looked {spot}]. "[Is this it|Look over there|What is this]?" {helper.he} [called|cried|asked]. It was the {thing.noun}!
+They [searched|looked] {place} together. [They looked behind every tree.|They asked a bird, but the bird did not know.|They walked slowly and looked at the ground.|] At last {helper} [saw something {spot}|looked {spot}]. "[Is this it?|Look over there!|What is this?]" {helper.he} [called|cried|asked]. It was the {thing.noun}!
 <happy> <thanks> [Then the two of them played together until evening.|{hero} let {helper} play with the {thing.noun} all the way home.] <lesson_friend> [<end>|<night>|]
 
 #plot broken: hero=child elder=relation thing=fragile
 <intro> [At home, {elder} had|{elder} had] a {thing} that [was very old|stood by the window|everybody loved|had come from far away].
-"Please be careful with the {thing.noun}," {elder} always said. <day>, {hero} was playing [with a ball in the house|too close to the table|a wild game in the kitchen|near the shelf], [and|when suddenly] [crash!|there was a loud crash.] ^the {thing.noun} fell [to the floor|down] and broke into [two|three|many|a hundred] pieces.
+"Please be careful with the {thing.noun}," {elder} always said. <day>, {hero} was playing [with a ball in the house|too close to the table|a wild game in the kitchen|near the shelf], [and crash!|when suddenly there was a loud crash.] ^the {thing.noun} fell [to the floor|down] and broke into [two|three|many|a hundred] pieces.
 -
 <worried> [First {hero} wanted to hide the pieces [under the bed|behind the door|in the garden].|{hero} thought, "I could say that the cat did it."|For a moment {hero.he} wanted to run away.] But [that did not feel right|{hero} knew that it would be wrong|a small voice inside {hero.him} said no].
 So {hero} went to {elder}. "{elder.call}, I broke your {thing.noun}," {hero.he} said [quietly|with tears in {hero.his} eyes|in a small voice]. "I am very sorry."
@@ -49,27 +49,27 @@ So {hero} went to {elder}. "{elder.call}, I broke your {thing.noun}," {hero.he} 
 Then {hero.he} heard a [strange|scary|soft] sound. [Tap, tap, tap.|Scratch, scratch, scratch.|Creak, creak, creak.] "[Who is there|What is that]?" {hero} whispered. Nobody answered. [{hero} pulled the blanket over {hero.his} head.|{hero} held {hero.his} pillow very tight.] <worried>
 -
 "{elder.call}!" {hero} called. {elder} came with a [candle|small lamp|lantern]. "What is wrong?" {elder.he} asked. "There is [a monster|a ghost|something terrible] at the window," said {hero}. "[Let us look together|Then we should say hello|Let us see]," said {elder}, and took {hero.his} hand.
-[Slowly|step by step|very quietly], they went to the window and looked out. It was only [a branch that the wind moved against the glass|the old gate, which moved in the wind|a cat that wanted to come in|an owl that sat on the roof]. {hero} [began to laugh|had to laugh|laughed out loud]. "[Is that all|So that is my monster|You are not scary at all]!" {hero.he} said.
+[slowly|step by step|very quietly], they went to the window and looked out. It was only [a branch that the wind moved against the glass|the old gate, which moved in the wind|a cat that wanted to come in|an owl that sat on the roof]. {hero} [began to laugh|had to laugh|laughed out loud]. "[Is that all?|So that is my monster!|You are not scary at all!]" {hero.he} said.
 -
 "The night is only the day without its light," said {elder}. [They looked at the stars together for a while.|{elder} showed {hero.him} the brightest star.|{elder.he} left the door open a little.] <happy> Soon {hero} was fast asleep. [From that night on, {hero} was not afraid of the dark anymore.|The next time {hero} heard a strange sound, {hero.he} got up and looked for {hero.himself}.]
 
 #plot learn_skill: hero=someone helper=other skill=skill
 <intro> More than anything, {hero} wanted to learn to {skill}. [All {hero.his} friends could do it already.|{hero.his} big brother made it look so easy.|{hero.he} dreamed about it every night.]
-<day>, {hero} tried it for the first time. [It did not go well.|It was much harder than it looked.|It went wrong at once.] [{hero} fell down.|{hero} tried again and failed again.|Everybody laughed.|] "I will never learn it," {hero.he} said. <sad>
+<day>, {hero} tried it for the first time. [It did not go well.|It was much harder than it looked.|It went wrong at once.] [{hero} tried again and failed again.|Some of the others laughed.|After an hour, {hero} was tired and cross.|] "I will never learn it," {hero.he} said. <sad>
 -
-{helper} saw it and came over. "[When I began|On my first day|In the beginning], I was worse than you," {helper.he} said. "Do you know what helped me? [I practiced a little every day|I tried a hundred times|I did not stop after the first mistake]." "[Really|Is that true]?" asked {hero}. "Really," said {helper}. "[Come on, I will show you|Let us practice together|I will help you]."
+{helper} saw it and came over. "[When I began|On my first day|In the beginning], I was worse than you," {helper.he} said. "Do you know what helped me? [I practiced a little every day|I tried a hundred times|I did not stop after the first mistake]." "[Really|Is that true]?" asked {hero}. "It is true," said {helper}. "[Come on, I will show you|Let us practice together|I will help you]."
 So they practiced [every day after lunch|every morning|until the sun went down]. [On Monday, it was a little better.|After a few days, it went a little better.] [Sometimes {hero} wanted to give up, but {helper} cheered for {hero.him}.|{hero} did not give up.|{hero} made many mistakes, and each one was a little smaller.]
 -
 Then, [one week later|on a bright morning|one fine day], it happened. {hero} took a deep breath, and {hero.he} {skill.did}! "[I did it|Look at me|It works]!" {hero.he} shouted. {helper} [cheered|clapped|laughed with joy]. <happy> <lesson_try> [<end>|<night>|]
 
 #plot surprise: hero=someone helper=other elder=parent food=food thing=toy
-<intro> Today was {hero.his} birthday. {hero} woke up early and ran [downstairs|to the kitchen]. But {elder} only said, "Good morning," and [went on working|looked out of the window|drank some tea].
+<intro> It was {hero.his} birthday. {hero} woke up early and ran [downstairs|to the kitchen]. But {elder} only said, "Good morning," and [went on working|looked out of the window|drank some tea].
 "[Has everybody forgotten my birthday|Does nobody remember]?" {hero} thought. {hero.he} went to see {helper}. "Do you know what day it is?" {hero.he} asked. "[It is a normal day, I think|I have no time today, sorry]," said {helper}, and [ran away|closed the door|hurried off]. <sad>
 -
 All day long {hero} [walked around alone|sat by the river and threw stones into the water|sat under a tree]. [Nobody came to play with {hero.him}.|It was the longest day of {hero.his} life.|] When it got dark, {hero.he} went home slowly. The house was dark too. {hero} opened the door.
 "Surprise!" [many voices shouted|everybody shouted|they all called]. The lights went on, and there were {elder}, {helper} and all {hero.his} friends! [There were paper stars on the walls.|There were candles and flowers everywhere.|] On the table stood {food}. "We wanted to [surprise you|keep it a secret]," said {helper} with a grin. "[It was very hard|I almost told you this morning]!"
 -
-<happy> {helper} gave {hero.him} a {thing}. {elder} [sang a song|lit the candles|told a funny story], and they [danced|played games|laughed] until midnight. "[You did not forget me|This is the best birthday of my life]," said {hero}. "[How could we|We could never forget you]?" said {elder}. [<end>|<night>|]
+<happy> {helper} gave {hero.him} a {thing}. {elder} [sang a song|lit the candles|told a funny story], and they [danced|played games|laughed] until midnight. "[You did not forget me|This is the best birthday of my life]," said {hero}. "[How could we?|We could never forget you!]" said {elder}. [<end>|<night>|]
 
 #plot quarrel: hero=someone helper=other thing=toy place=outside
 <intro> {hero.his} best friend was {helper}. They [played together every day|were always together|did everything together]. <day>, they found a {thing} {place}. "[It is mine|I saw it first]!" said {hero}. "No, [it is mine|I touched it first]!" said {helper}.
@@ -80,8 +80,8 @@ They [pulled and pulled|shouted at each other|pulled from both sides], until [th
 -
 "[You can have it|Take it]," said {hero}. "No, you take it," said {helper}. "[Then it belongs to both of us|Let us share it]," said {hero}. And that is what they did. [{hero} kept it on one day, and {helper} on the next.|They kept it in a secret place that only they knew.] <lesson_friend> [<end>|]
 
-#plot thief: hero=child elder=relation food=food pet=small_animal
-<intro> <day>, {elder} made {food} and put {food.it} on the [window sill|kitchen table|shelf] to cool. But when {elder.he} came back, {food.the} had disappeared! "Who took {food.the}?" {elder.he} asked. "It was not me," said {hero}. "But I will find the thief!"
+#plot thief: hero=child elder=relation food=baked pet=small_animal
+<intro> <day>, {elder} baked {food} and put {food.it} on the [window sill|kitchen table|shelf] to cool. But when {elder.he} came back, {food.the} had disappeared! "Who took {food.the}?" {elder.he} asked. "It was not me," said {hero}. "But I will find the thief!"
 {hero} became a detective. {hero.he} took a [big|small|round] [magnifying glass|notebook|lamp] and looked for [clues|tracks|traces]. [There were crumbs on the floor.|There was a small wet spot on the floor.|There was a strange mark on the wall.] A trail led [out of the door|through the window] and [across the yard|into the garden|behind the barn].
 -
 {hero} followed the trail [on tiptoe|quietly|step by step]. [Once {hero.he} lost it, but then {hero.he} found it again next to the well.|It went past the well and under the fence.|] At the end of the trail there was [an old box|a little hole|a pile of straw]. Something was moving inside! {hero} [held {hero.his} breath|opened it slowly|bent down] and saw a {pet} with [three|four|two] hungry babies. They were eating {food.the}!

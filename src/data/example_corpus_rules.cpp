@@ -48,7 +48,7 @@ The [grass|ground] was still wet from the [rain|dew].
 {hero} [was very happy|was so happy|smiled|laughed with joy|felt very proud|clapped {hero.his} hands|jumped for joy|smiled from ear to ear].
 {hero} felt [warm inside|happy and proud|as light as a feather].
 {hero.his} heart [was full of joy|jumped with joy|was light].
-{hero} was so [happy|glad] that {hero.he} [danced around the room|laughed out loud|began to sing|could not stop smiling].
+{hero} was so [happy|glad] that {hero.he} [danced in a circle|laughed out loud|began to sing|could not stop smiling].
 
 @sad
 {hero} [was very sad|felt sad|began to cry|wanted to cry|sat down and sighed|hung {hero.his} head].
@@ -115,7 +115,7 @@ From that day on, {hero} was kind to everyone, big and small.
 @end
 The end.
 And that was the end of a [long|good|wonderful|very special] day.
-It was the best day of the [year|summer|week|whole month].
+It was the best day of the [year|week|whole month].
 And everyone was happy.
 {hero} never forgot that day.
 And they all lived happily ever after.

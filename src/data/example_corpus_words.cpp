@@ -47,11 +47,12 @@ the weaver;weaver;madam;she;her;her
 
 %toy kite, ball, wooden boat, doll, teddy bear, toy train, drum, spinning top, paper plane, whistle, hat, scarf, lantern, bucket, marble
 %treasure ring, key, coin, button, necklace, bell, feather, shell, stone, music box, watch, medal
+%clothing hat, scarf, cap, coat
 %fragile vase, cup, plate, teapot, bowl, jar, clock, lamp, mirror, picture frame
 %hiding under the old bench, behind a big rock, in the tall grass, under a pile of leaves, behind the fence, inside a hollow log, between two roots of the oak tree, under a bush, next to the stone wall, beside the path
 %flower rose, sunflower, tulip, daisy, bean plant, apple tree, pumpkin, tomato plant, strawberry plant, cherry tree
 %instrument flute, drum, violin, trumpet, guitar, harp
-%pet kitten, puppy, duckling, lamb, baby bird, baby rabbit, young goat
+%pet kitten, puppy, duckling, lamb, baby bird, baby rabbit, baby goat
 %small_animal mouse, hedgehog, squirrel, cat, rabbit, raccoon
 %insect butterfly, dragonfly, ladybug, firefly, bee
 
@@ -68,6 +69,15 @@ a basket of apples;the apples;them
 a jar of jam;the jam;it
 a piece of cheese;the cheese;it
 some pancakes;the pancakes;them
+
+%baked
+a loaf of bread;the bread;it
+an apple pie;the pie;it
+a cherry pie;the pie;it
+a plate of cookies;the cookies;them
+a honey cake;the cake;it
+a chocolate cake;the cake;it
+twelve little rolls;the rolls;them
 
 %outside
 in the forest;to the forest;the forest
@@ -86,6 +96,18 @@ the king;a king;king;my king;he
 the queen;a queen;queen;my queen;she
 the old king;an old king;king;my king;he
 the young queen;a young queen;queen;my queen;she
+
+%riddle
+What is faster than the wind?;a thought
+What grows bigger, the more you take away from it?;a hole
+What gets wetter, the more it dries?;a towel
+What has hands but cannot clap?;a clock
+What has teeth but cannot bite?;a comb
+What has a neck but no head?;a bottle
+What goes up and never comes down?;my age
+What has many leaves but is not a tree?;a book
+What runs all day but never gets tired?;a river
+What can you break without touching it?;a promise
 
 %net net, rope trap
 %trouble
