@@ -11,7 +11,6 @@
 #include <cstdio>
 #include <cstring>
 #include <filesystem>
-#include <optional>
 #include <utility>
 
 #include "core/error.h"
@@ -28,12 +27,6 @@ void ignore_file_size_signal() {
         return true;
     }();
     (void)done;
-}
-
-std::optional<std::uint64_t> free_bytes(const std::string& path) {
-    struct statvfs info {};
-    if (statvfs(folder_of(path).c_str(), &info) != 0) return std::nullopt;
-    return static_cast<std::uint64_t>(info.f_bavail) * info.f_frsize;
 }
 
 template <class Call>
@@ -55,6 +48,12 @@ int open_for_writing(const std::string& path, OutputFile::Mode mode) {
 std::string folder_of(const std::string& path) {
     const std::string folder = fs::path(path).parent_path().string();
     return folder.empty() ? "." : folder;
+}
+
+std::optional<std::uint64_t> free_bytes(const std::string& path) {
+    struct statvfs info {};
+    if (statvfs(folder_of(path).c_str(), &info) != 0) return std::nullopt;
+    return static_cast<std::uint64_t>(info.f_bavail) * info.f_frsize;
 }
 
 std::string human_bytes(std::uint64_t bytes) {

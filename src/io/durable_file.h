@@ -6,6 +6,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <optional>
 #include <span>
 #include <string>
 #include <string_view>
@@ -83,6 +84,9 @@ void remove_tree(const std::string& path);
 
 /// The folder part of a path, "." if it has none.
 std::string folder_of(const std::string& path);
+
+/// Bytes that this user can still write where `path` is or would be; nothing if that cannot be said.
+std::optional<std::uint64_t> free_bytes(const std::string& path);
 
 /// "1.5 GB": three digits at most, powers of 1000.
 std::string human_bytes(std::uint64_t bytes);

@@ -32,8 +32,11 @@
 #include "nn/param.h"
 #include "optim/optimizer.h"
 #include "token/tokenizer.h"
+#include "train/log_lines.h"
 
 namespace tera {
+
+using StateTensor = OptimizerTensor;
 
 /// The numbers of training_state/state.json. The three JSON objects belong to the scheduler, the loss scaler and the
 /// optimizer (step counts): they are given back as they were saved, every double to the last bit. All numbers in them
@@ -101,7 +104,7 @@ struct CheckpointLocation {
 
 /// What --load DIR means: the checkpoint named by the tracker file, or iteration `step`; DIR itself if it is an iter
 /// folder or holds only model files (config.json and safetensors). std::nullopt if it holds no tracker file and no
-/// model: see missing_checkpoint_lines(). UsageError if the tracker is unreadable or names what is not there.
+/// model: see CheckpointLines::missing(). UsageError if the tracker is unreadable or names what is not there.
 std::optional<CheckpointLocation> find_checkpoint(const std::string& folder, std::optional<std::int64_t> step = {});
 
 /// The numbers of a checkpoint without its tensors. UsageError if it has none (model files only).
@@ -134,17 +137,19 @@ LoadResult load_checkpoint(const CheckpointLocation& location, const LoadTarget&
 // ---- Megatron's lines
 // -------------------------------------------------------------------------------------------------
 
-/// log_format as --log-format: core-0.12, core-head, legacy, ...  No trailing newline.
+/// No trailing newlines. core-head puts the time in front.
 struct CheckpointLines {
-    std::string log_format = "core-0.12";
+    LogFormat format = LogFormat::core_0_12;
     int tp_size = 1, pp_size = 1;
 
-    std::string saving(std::int64_t iteration, const std::string& folder) const;
-    std::string saved(std::int64_t iteration, const std::string& folder) const;
+    std::string saving(std::int64_t iteration, const std::string& folder,
+                       const TimeStamp& now = TimeStamp::now()) const;
+    std::string saved(std::int64_t iteration, const std::string& folder, const TimeStamp& now = TimeStamp::now()) const;
     std::string loading(const CheckpointLocation& location) const;
     std::string version() const;  ///< " checkpoint version 3.0"
-    std::string loaded(const CheckpointLocation& location, std::int64_t iteration) const;
-    /// The two lines for a --load folder without a tracker file.
+    std::string loaded(const CheckpointLocation& location, std::int64_t iteration,
+                       const TimeStamp& now = TimeStamp::now()) const;
+    /// The two lines for a --load folder in which find_checkpoint() found nothing.
     std::vector<std::string> missing(const std::string& folder) const;
 };
 
