@@ -1,0 +1,138 @@
+#!/usr/bin/env bash
+# test.sh [STAGE...]   sets up, then runs every test that needs no GPU
+#
+# Stages, all by default, in this order:
+#   checks    who may include whom; clang-format
+#   release   optimised build, all tests
+#   asan      AddressSanitizer and UBSan, the fast tests
+#   tsan      ThreadSanitizer, the tests that use threads
+#   fuzz      every parser of foreign bytes, TERA_FUZZ_SECONDS each (default 20); libFuzzer with clang, else our own
+#             driver under AddressSanitizer
+#
+# A stage that fails does not stop the others; the summary at the end says what failed and where the log is.
+source "$(dirname "${BASH_SOURCE[0]}")/common.sh"
+
+all_stages=(checks release asan tsan fuzz)
+stages=()
+for argument in "$@"; do
+    case $argument in
+        -h | --help) usage; exit 0 ;;
+        *) [[ " ${all_stages[*]} " == *" $argument "* ]] || die "no stage '$argument' (see --help)"
+           stages+=("$argument") ;;
+    esac
+done
+[ ${#stages[@]} -gt 0 ] || stages=("${all_stages[@]}")
+fuzz_seconds=${TERA_FUZZ_SECONDS:-20}
+logs=$ROOT/build/test-logs
+cd "$ROOT"
+
+# Programs whose tests run threads, rebuilt with ThreadSanitizer.
+threaded_tests=(test_core test_comm test_ops test_token test_data test_train)
+
+"$ROOT/scripts/setup.sh" --tests
+mkdir -p "$logs"
+
+# Newer kernels place memory where ThreadSanitizer of GCC 12 does not expect it, unless addresses are not randomised.
+fixed_addresses() {
+    if setarch "$(uname -m)" -R true 2>/dev/null; then setarch "$(uname -m)" -R "$@"; else "$@"; fi
+}
+
+run_ctest() {
+    local build=$1
+    shift
+    ctest --test-dir "$build" --parallel "$(nproc)" --output-on-failure --no-tests=error \
+        --output-junit "$logs/$(basename "$build").xml" "$@"
+}
+
+stage_checks() {
+    scripts/check_includes.sh --self-test && scripts/check_includes.sh || return 1
+    git ls-files -co --exclude-standard -- 'src/*.h' 'src/*.cpp' 'src/*.cu' 'tests/*.h' 'tests/*.cpp' 'bench/*.cpp' |
+        xargs clang-format-14 --dry-run -Werror || { note "run clang-format-14 -i on these files"; return 1; }
+    note "includes and format are as they should be"
+}
+
+stage_release() {
+    scripts/build.sh --tests --bench && run_ctest build -LE 'cuda|multi'
+}
+
+stage_asan() {
+    scripts/build.sh --preset asan --tests || return 1
+    ASAN_OPTIONS=detect_stack_use_after_return=1 UBSAN_OPTIONS=print_stacktrace=1 run_ctest build-asan -L fast
+}
+
+stage_tsan() {
+    local targets=() name wrong=0
+    scripts/build.sh --preset tsan --tests help >build/tsan-targets 2>&1 || { cat build/tsan-targets; return 1; }
+    for name in "${threaded_tests[@]}"; do
+        ! grep -qw "$name" build/tsan-targets || targets+=("$name")
+    done
+    scripts/build.sh --preset tsan --tests "${targets[@]}" || return 1
+    for name in "${targets[@]}"; do
+        note "$name"
+        TSAN_OPTIONS="halt_on_error=1 suppressions=$ROOT/tests/support/tsan.supp" \
+            fixed_addresses "build-tsan/tests/$name" --gtest_filter='-Slow*' --gtest_brief=1 || wrong=1
+    done
+    return $wrong
+}
+
+stage_fuzz() {
+    local folder name wrong=0 started=0
+    if has_libfuzzer; then
+        scripts/build.sh --preset fuzz --tests fuzzers || return 1
+        folder=build-fuzz/fuzz
+    else
+        note "clang-14 with its fuzzer is not here: using our own driver, without coverage"
+        scripts/build.sh --preset asan --tests fuzzers || return 1
+        folder=build-asan/fuzz
+    fi
+    note "$fuzz_seconds s each, $(nproc) at a time"
+    for name in $(cd "$folder" && ls fuzz_*); do
+        run_fuzzer "$folder/$name" "$logs/$name" &
+        started=$((started + 1))
+        [ $((started % $(nproc))) != 0 ] || wait
+    done
+    wait
+    for name in $(cd "$folder" && ls fuzz_*); do
+        if [ "$(cat "$logs/$name.rc")" = 0 ]; then
+            note "$(printf '%-18s %s' "$name" "$(tail -1 "$logs/$name.log")")"
+        else
+            note "$name FAILED:"
+            grep -E 'ERROR|SUMMARY|runtime error|Test unit written|input is in' "$logs/$name.log" || true
+            wrong=1
+        fi
+    done
+    return $wrong
+}
+
+# run_fuzzer PROGRAM STEM: libFuzzer keeps what it finds in folder STEM; the exit status goes to STEM.rc.
+run_fuzzer() {
+    local program=$1 stem=$2 corpus=() status=0
+    mkdir -p "$stem"
+    [[ $program == build-asan/* ]] || corpus=("$stem")
+    TERA_FUZZ_SEEDS=$stem "$program" -max_total_time="$fuzz_seconds" -max_len=4096 -timeout=20 \
+        -artifact_prefix="$stem-" ${corpus[@]+"${corpus[@]}"} >"$stem.log" 2>&1 || status=$?
+    echo $status >"$stem.rc"
+}
+
+has_libfuzzer() {
+    command -v clang++-14 >/dev/null && mkdir -p build &&
+        echo 'extern "C" int LLVMFuzzerTestOneInput(const unsigned char*, unsigned long) { return 0; }' |
+        clang++-14 -x c++ -fsanitize=fuzzer,address - -o build/fuzzer-probe 2>/dev/null
+}
+
+summary=() failed=0
+for stage in "${stages[@]}"; do
+    step "Stage: $stage"
+    began=$SECONDS
+    if ! "stage_$stage" 2>&1 | tee "$logs/$stage.log"; then
+        verdict=FAILED failed=1
+    else
+        verdict=passed
+    fi
+    summary+=("$(printf '%-8s %s in %d s' "$stage" "$verdict" $((SECONDS - began)))")
+done
+
+step "Summary"
+for line in "${summary[@]}"; do note "$line"; done
+[ $failed = 0 ] || die "some tests failed; logs are in build/test-logs/"
+note "all passed"
