@@ -27,8 +27,9 @@ void fill_epochs(std::span<std::int32_t> out, SequenceRange range) {
                   out.begin() + static_cast<std::ptrdiff_t>(begin + per_epoch), static_cast<std::int32_t>(range.begin));
 }
 
-NpyArray build_documents(SequenceRange range, const EpochPlan& plan, NumpyRandom& random) {
-    NpyArray array(NpyType::i32, {checked_product(plan.epochs, range.size())});
+NpyArray build_documents(SequenceRange range, const GptIndexLayout& layout, const EpochPlan& plan,
+                         NumpyRandom& random) {
+    NpyArray array(NpyType::i32, {layout.documents});
     const std::span<std::int32_t> all(array.mutable_data<std::int32_t>(), static_cast<std::size_t>(array.size()));
     fill_epochs(all, range);
     const std::size_t last = plan.separate_last_epoch ? static_cast<std::size_t>(range.size()) : 0;
@@ -69,17 +70,12 @@ void fill_samples(const SequenceSource& source, std::span<const std::int32_t> do
     }
 }
 
-NpyArray build_samples(const SequenceSource& source, SequenceRange range, const GptIndexSpec& spec,
-                       const EpochPlan& plan, const NpyArray& documents) {
-    std::int64_t longest = 0;
-    const std::byte* const lengths = source.lengths();
-    for (std::int64_t i = range.begin; i < range.end; ++i)
-        longest = std::max<std::int64_t>(longest, load_length(lengths, i));
-    const bool wide = std::max(documents.size(), longest) > int32_max;
-    NpyArray array(wide ? NpyType::i64 : NpyType::i32, {plan.samples + 1, 2});
+NpyArray build_samples(const SequenceSource& source, const GptIndexSpec& spec, const EpochPlan& plan,
+                       const GptIndexLayout& layout, const NpyArray& documents) {
+    NpyArray array(layout.sample_type, {plan.samples + 1, 2});
     const auto size = static_cast<std::size_t>(array.size());
     const auto ids = documents.as<std::int32_t>();
-    if (wide) {
+    if (layout.sample_type == NpyType::i64) {
         fill_samples<std::int64_t>(source, ids, spec, {array.mutable_data<std::int64_t>(), size});
     } else {
         fill_samples<std::int32_t>(source, ids, spec, {array.mutable_data<std::int32_t>(), size});
@@ -95,12 +91,11 @@ void fill_shuffle(std::span<T> out, std::int64_t first_part, NumpyRandom& random
     if (first < out.size()) random.shuffle(out.subspan(first));
 }
 
-NpyArray build_shuffle(const EpochPlan& plan, NumpyRandom& random) {
-    const bool wide = plan.samples >= std::int64_t{0xFFFFFFFE};
-    NpyArray array(wide ? NpyType::i64 : NpyType::u32, {plan.samples});
+NpyArray build_shuffle(const EpochPlan& plan, const GptIndexLayout& layout, NumpyRandom& random) {
+    NpyArray array(layout.shuffle_type, {plan.samples});
     const auto size = static_cast<std::size_t>(array.size());
     const std::int64_t first = plan.separate_last_epoch ? plan.samples_before_last : plan.samples;
-    if (wide) {
+    if (layout.shuffle_type == NpyType::i64) {
         fill_shuffle<std::int64_t>({array.mutable_data<std::int64_t>(), size}, first, random);
     } else {
         fill_shuffle<std::uint32_t>({array.mutable_data<std::uint32_t>(), size}, first, random);
@@ -140,17 +135,30 @@ std::int64_t count_tokens(const SequenceSource& source, SequenceRange range) {
     return tokens;
 }
 
-GptIndex build_gpt_index(const SequenceSource& source, SequenceRange range, const GptIndexSpec& spec) {
+GptIndexLayout gpt_index_layout(const SequenceSource& source, SequenceRange range, const EpochPlan& plan) {
     if (range.end > int32_max)
         usage_error(source.path(), ": ", range.end, " sequences; at most ", int32_max, " fit one dataset, split it");
+    std::int64_t longest = 0;
+    const std::byte* const lengths = source.lengths();
+    for (std::int64_t i = range.begin; i < range.end; ++i)
+        longest = std::max<std::int64_t>(longest, load_length(lengths, i));
+    GptIndexLayout layout;
+    layout.documents = checked_product(plan.epochs, range.size());
+    if (std::max(layout.documents, longest) > int32_max) layout.sample_type = NpyType::i64;
+    if (plan.samples >= std::int64_t{0xFFFFFFFE}) layout.shuffle_type = NpyType::i64;
+    return layout;
+}
+
+GptIndex build_gpt_index(const SequenceSource& source, SequenceRange range, const GptIndexSpec& spec) {
     const std::int64_t tokens = count_tokens(source, range);
     if (tokens == 0) usage_error(source.path(), ": no tokens among ", range.size(), " sequences");
     GptIndex index;
     index.plan = plan_epochs(tokens, spec);
+    const GptIndexLayout layout = gpt_index_layout(source, range, index.plan);
     NumpyRandom random(spec.seed);
-    index.documents = build_documents(range, index.plan, random);
-    index.samples = build_samples(source, range, spec, index.plan, index.documents);
-    index.shuffle = build_shuffle(index.plan, random);
+    index.documents = build_documents(range, layout, index.plan, random);
+    index.samples = build_samples(source, spec, index.plan, layout, index.documents);
+    index.shuffle = build_shuffle(index.plan, layout, random);
     return index;
 }
 

@@ -44,6 +44,13 @@ struct GptIndex {
     NpyArray shuffle;    // [N] uint32, or int64 from 2^32 - 2 samples on
 };
 
+/// Sizes and types of the arrays, known without building them.
+struct GptIndexLayout {
+    std::int64_t documents = 0;
+    NpyType sample_type = NpyType::i32, shuffle_type = NpyType::u32;
+};
+GptIndexLayout gpt_index_layout(const SequenceSource& source, SequenceRange range, const EpochPlan& plan);
+
 std::int64_t count_tokens(const SequenceSource& source, SequenceRange range);
 
 /// UsageError if the range holds no token.

@@ -21,6 +21,24 @@ std::uint32_t twist(std::uint32_t upper, std::uint32_t lower) {
 /// Positions that a block of swaps will touch: drawn ahead of the swaps, so that their cache misses overlap.
 constexpr std::int64_t block = 256;
 
+/// Makes a permutation of 0, 1, ... by putting each number at a random place among those before it, with 64-bit draws.
+void shuffle_inside_out(Mt19937& engine, std::span<std::int64_t> x) {
+    std::array<std::size_t, block> targets;
+    for (std::size_t i = 0; i < x.size();) {
+        const auto count = std::min<std::size_t>(block, x.size() - i);
+        for (std::size_t k = 0; k < count; ++k) {
+            std::uint64_t v = engine.next();
+            v = v << 32 | engine.next();
+            targets[k] = v % (i + k + 1);
+            __builtin_prefetch(x.data() + targets[k], 1);
+        }
+        for (std::size_t k = 0; k < count; ++k, ++i) {
+            x[i] = x[targets[k]];
+            x[targets[k]] = static_cast<std::int64_t>(i);
+        }
+    }
+}
+
 template <class T>
 void shuffle_numpy(NumpyRandom& random, std::span<T> x) {
     T* const data = x.data();
@@ -114,30 +132,22 @@ void NumpyRandom::shuffle(std::span<std::int64_t> x) { shuffle_numpy(*this, x); 
 
 std::vector<std::int64_t> TorchRandom::randperm(std::int64_t n) {
     TERA_CHECK(n >= 0, "n = ", n);
-    // torch goes over to 64-bit draws here, so that the remainder stays nearly uniform.
-    const bool wide = n >= std::int64_t{0xFFFFFFFF} / 20;
     std::vector<std::int64_t> x(static_cast<std::size_t>(n));
+    // torch goes over to another method here, so that the remainder stays nearly uniform.
+    if (n >= std::int64_t{0xFFFFFFFF} / 20) {
+        shuffle_inside_out(engine_, x);
+        return x;
+    }
     std::iota(x.begin(), x.end(), std::int64_t{0});
-    std::array<std::int64_t, block> targets;
-    for (std::int64_t i = 0; i < n - 1;) {
-        const std::int64_t count = std::min(block, n - 1 - i);
-        for (std::int64_t k = 0; k < count; ++k) {
-            const auto left = static_cast<std::uint64_t>(n - i - k);
-            std::uint64_t v = engine_.next();
-            std::uint64_t z;
-            if (wide) {
-                v = v << 32 | engine_.next();
-                z = v % left;
-            } else {
-                z = static_cast<std::uint32_t>(v) % static_cast<std::uint32_t>(left);
-            }
-            const std::int64_t target = i + k + static_cast<std::int64_t>(z);
-            targets[static_cast<std::size_t>(k)] = target;
-            __builtin_prefetch(x.data() + target, 1);
+    std::array<std::uint32_t, block> targets;
+    const auto last = static_cast<std::uint32_t>(std::max<std::int64_t>(n - 1, 0));
+    for (std::uint32_t i = 0; i < last;) {
+        const auto count = std::min<std::uint32_t>(block, last - i);
+        for (std::uint32_t k = 0; k < count; ++k) {
+            targets[k] = i + k + engine_.next() % (last + 1 - i - k);
+            __builtin_prefetch(x.data() + targets[k], 1);
         }
-        for (std::int64_t k = 0; k < count; ++k, ++i)
-            std::swap(x[static_cast<std::size_t>(i)],
-                      x[static_cast<std::size_t>(targets[static_cast<std::size_t>(k)])]);
+        for (std::uint32_t k = 0; k < count; ++k, ++i) std::swap(x[i], x[targets[k]]);
     }
     return x;
 }
