@@ -139,7 +139,7 @@ LoadResult load_checkpoint(const CheckpointLocation& location, const LoadTarget&
 
 /// No trailing newlines. core-head puts the time in front.
 struct CheckpointLines {
-    LogFormat format = LogFormat::core_0_12;
+    std::string log_format = "core-0.12";  ///< as --log-format
     int tp_size = 1, pp_size = 1;
 
     std::string saving(std::int64_t iteration, const std::string& folder,
