@@ -6,6 +6,7 @@
 #include <csignal>
 #include <cstdio>
 
+#include "config/fields.h"
 #include "core/error.h"
 #include "train/format_text.h"
 
@@ -73,7 +74,7 @@ Verdict judge(const ControlSettings& settings, const ControlInput& input) {
     if (is_multiple(input.iteration, settings.save_interval)) save();
     if (settings.exit_minutes && input.minutes > static_cast<double>(*settings.exit_minutes)) {
         save();
-        return stop("exiting program after " + python_float(input.minutes) + " minutes");
+        return stop("exiting program after " + python_real(input.minutes) + " minutes");
     }
     if (is_multiple(input.iteration, settings.exit_interval)) {
         save();

@@ -8,7 +8,4 @@ namespace tera {
 
 [[gnu::format(printf, 1, 2)]] std::string format_text(const char* format, ...);
 
-/// A double as Python's str() prints it: shortest digits that read back the same, with ".0" on whole numbers.
-std::string python_float(double value);
-
 }  // namespace tera

@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <cmath>
 
+#include "config/fields.h"
 #include "core/error.h"
 #include "train/format_text.h"
 
@@ -57,7 +58,7 @@ std::string num_zeros_field(LogFormat format, const StepReport& r) {
                                                       : r.num_zeros_asked;
     if (!shown) return "";
     if (is_old(format)) return format_text(" num zeros: %.1f |", *r.num_zeros);
-    return " num zeros: " + python_float(*r.num_zeros) + " |";
+    return " num zeros: " + python_real(*r.num_zeros) + " |";
 }
 
 std::string v1_line(const StepReport& r) {
@@ -203,7 +204,7 @@ std::vector<std::string> evaluation_lines(LogFormat format, EvalPlace place, int
 }
 
 std::string memory_line(int64_t rank, int64_t iterations, const MemoryReport& memory) {
-    auto mib = [](double bytes) { return python_float(bytes / (1024.0 * 1024.0)); };
+    auto mib = [](double bytes) { return python_real(bytes / (1024.0 * 1024.0)); };
     return cat("[Rank ", rank, "] (after ", iterations, " iterations) memory (MB) | allocated: ", mib(memory.allocated),
                " | max allocated: ", mib(memory.max_allocated), " | reserved: ", mib(memory.reserved),
                " | max reserved: ", mib(memory.max_reserved));

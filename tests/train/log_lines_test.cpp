@@ -7,7 +7,6 @@
 #include <cstdlib>
 
 #include "core/error.h"
-#include "train/format_text.h"
 
 namespace tera {
 namespace {
@@ -238,16 +237,6 @@ TEST(LogFormat, NamesAreThoseOfTheFlag) {
     EXPECT_EQ(parse_log_format("core-0.12"), LogFormat::core_0_12);
     EXPECT_EQ(parse_log_format("swiss"), LogFormat::swiss);
     EXPECT_THROW(parse_log_format("core"), UsageError);
-}
-
-TEST(PythonFloat, PrintsAsPythonDoes) {
-    EXPECT_EQ(python_float(12), "12.0");
-    EXPECT_EQ(python_float(0.1), "0.1");
-    EXPECT_EQ(python_float(1e16), "1e+16");
-    EXPECT_EQ(python_float(123456789012345.0), "123456789012345.0");
-    EXPECT_EQ(python_float(1e-5), "1e-05");
-    EXPECT_EQ(python_float(0), "0.0");
-    EXPECT_EQ(python_float(INFINITY), "inf");
 }
 
 }  // namespace

@@ -1,0 +1,22 @@
+// Evaluation: mean loss over the tokens of some batches, dropout off, nothing kept.
+#pragma once
+
+#include <cstdint>
+#include <functional>
+
+#include "train/train_step.h"
+
+namespace tera {
+
+struct EvaluationRequest {
+    std::int64_t iterations = 0;     ///< --eval-iters
+    std::int64_t micro_batches = 1;  ///< of each
+    /// Called before iteration i = 1 ... iterations; may be empty.
+    std::function<void(std::int64_t)> progress{};
+};
+
+/// Σ loss and Σ tokens over everything evaluated.
+LossSum evaluate(const Decoder& model, Workspace& workspace, const MicroBatchSource& next,
+                 const EvaluationRequest& request);
+
+}  // namespace tera

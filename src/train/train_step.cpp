@@ -1,0 +1,104 @@
+#include "train/train_step.h"
+
+#include <algorithm>
+#include <cmath>
+
+#include "core/error.h"
+#include "optim/clip.h"
+
+namespace tera {
+namespace {
+
+double tokens_of(const MicroBatch& batch) {
+    double tokens = 0;
+    for (std::int64_t t = 0; t < batch.S * batch.B; ++t) tokens += static_cast<double>(batch.loss_mask[t]);
+    return tokens;
+}
+
+/// "samples 96 to 103" of one micro-batch or, with several, of the whole step.
+struct SampleRange {
+    std::int64_t first = -1, last = -1;
+    void add(const MicroBatch& batch) {
+        if (batch.sample == nullptr) return;
+        const auto [low, high] = std::minmax_element(batch.sample, batch.sample + batch.B);
+        first = first < 0 ? *low : std::min(first, *low);
+        last = std::max(last, *high);
+    }
+    std::string text() const { return first < 0 ? "" : cat(" (samples ", first, " to ", last, ")"); }
+};
+
+const char* const nan_advice =
+    "; lower --lr, clip with --clip-grad, or look at these samples (--no-check-for-nan-in-loss-and-grad goes on "
+    "regardless)";
+
+}  // namespace
+
+void TrainStep::forward_backward(const MicroBatch& batch, double scale, LossSum& loss) {
+    Ctx ctx = parts_.workspace.ctx();
+    {
+        Timers::Scope timer(parts_.timers, "forward-compute", 2);
+        loss = parts_.model.forward(ctx, batch, scale, saved_);
+    }
+    {
+        Timers::Scope timer(parts_.timers, "backward-compute", 2);
+        parts_.model.backward(ctx, batch, saved_);
+    }
+    parts_.workspace.reset();
+}
+
+StepOutcome TrainStep::run(const MicroBatchSource& next, std::int64_t micro_batches, const StepRates& rates,
+                           std::int64_t iteration) {
+    StepOutcome outcome;
+    const Exec exec = parts_.workspace.ctx().temp;
+    const double loss_scale = parts_.scaler ? parts_.scaler->scale() : 1;
+    SampleRange samples;
+    parts_.timers.start("forward-backward", 1);
+    for (std::int64_t m = 0; m < micro_batches; ++m) {
+        parts_.timers.start("batch-generator", 2);
+        const MicroBatch& batch = next();
+        parts_.timers.stop("batch-generator");
+        const double share =
+            settings_.per_token_loss ? 1 : 1 / (std::max(tokens_of(batch), 1.0) * static_cast<double>(micro_batches));
+        LossSum loss;
+        forward_backward(batch, loss_scale * share, loss);
+        samples.add(batch);
+        if (settings_.check_for_nan && !std::isfinite(loss.loss)) {
+            SampleRange these;
+            these.add(batch);
+            throw Error(cat("found NaN in local forward loss calculation: lm loss is ", loss.loss, " in iteration ",
+                            iteration, ", micro-batch ", m + 1, " of ", micro_batches, these.text(), nan_advice));
+        }
+        outcome.loss.loss += loss.loss;
+        outcome.loss.tokens += loss.tokens;
+    }
+    parts_.timers.stop("forward-backward");
+
+    Timers::Scope timer(parts_.timers, "optimizer", 1);
+    double factor = parts_.scaler ? parts_.scaler->inverse() : 1;
+    if (settings_.per_token_loss) factor /= std::max(outcome.loss.tokens, 1.0);
+    parts_.timers.start("optimizer-clip-main-grad", 1);
+    const GradStats grads = measure_grads(exec, parts_.optimizer.params());
+    parts_.timers.stop("optimizer-clip-main-grad");
+    if (settings_.check_for_nan && !grads.finite()) {
+        throw Error(cat("found NaN in local grad norm: the gradient of ", grads.not_finite->name,
+                        " is not finite in iteration ", iteration, samples.text(), nan_advice));
+    }
+    outcome.skipped = parts_.scaler && !grads.finite();
+    if (parts_.scaler) parts_.scaler->update(outcome.skipped);
+    if (outcome.skipped) {
+        zero_grads(parts_.optimizer.params(), exec);
+        return outcome;
+    }
+    const double norm = grads.norm() * factor;
+    outcome.grad_norm = norm;
+    outcome.grad_zeros = static_cast<double>(grads.zeros);
+    Timers::Scope inner(parts_.timers, "optimizer-inner-step", 1);
+    parts_.optimizer.step(exec, {.lr = rates.learning_rate,
+                                 .weight_decay = rates.weight_decay,
+                                 .grad_factor = factor * clip_factor(norm, settings_.clip_grad),
+                                 .zero_grad = true,
+                                 .decoupled_lr = rates.decoupled_learning_rate});
+    return outcome;
+}
+
+}  // namespace tera

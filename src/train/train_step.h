@@ -1,0 +1,67 @@
+// One optimizer step: M micro-batches forward and backward, gradients looked at, weights updated.
+//
+//   objective   (1/M) Σ_m (Σ_t mask loss / Σ_t mask)_m, or with per_token_loss Σ mask loss / Σ mask over the whole step
+//   backward    gradients of loss_scale · objective (· Σ mask) accumulate over the micro-batches
+//   overflow    a gradient that is not finite under a loss scaler: no update, the scale may shrink
+//   update      gradient ← gradient / loss_scale · min(1, clip / (norm + 1e-6)), then the optimizer's rule
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <optional>
+
+#include "model/decoder.h"
+#include "optim/loss_scaler.h"
+#include "optim/optimizer.h"
+#include "train/timers.h"
+#include "train/workspace.h"
+
+namespace tera {
+
+/// Hands out the next micro-batch; it stays valid until the next call.
+using MicroBatchSource = std::function<const MicroBatch&()>;
+
+struct StepRates {
+    double learning_rate = 0;
+    double weight_decay = 0;
+    double decoupled_learning_rate = -1;  ///< < 0: none
+};
+
+struct StepOutcome {
+    LossSum loss;                                 ///< over all micro-batches
+    bool skipped = false;                         ///< overflow: weights, optimizer and schedule stay as they were
+    std::optional<double> grad_norm, grad_zeros;  ///< before clipping, loss scale removed; absent when skipped
+
+    double mean_loss() const { return loss.tokens > 0 ? loss.loss / loss.tokens : 0; }
+};
+
+class TrainStep {
+  public:
+    struct Settings {
+        double clip_grad = 1;
+        bool per_token_loss = false;
+        bool check_for_nan = true;  ///< a loss or gradient that is not finite is an Error
+    };
+    struct Parts {
+        Decoder& model;
+        Optimizer& optimizer;
+        std::optional<LossScaler>& scaler;
+        Workspace& workspace;
+        Timers& timers;
+    };
+
+    TrainStep(const Parts& parts, const Settings& settings) : parts_(parts), settings_(settings) {}
+
+    /// iteration: number of this step, for messages. Gradients are zero before and after.
+    StepOutcome run(const MicroBatchSource& next, std::int64_t micro_batches, const StepRates& rates,
+                    std::int64_t iteration);
+
+  private:
+    void forward_backward(const MicroBatch& batch, double scale, LossSum& loss);
+
+    Parts parts_;
+    Settings settings_;
+    Decoder::Saved saved_;
+};
+
+}  // namespace tera

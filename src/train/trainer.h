@@ -1,0 +1,118 @@
+// Trainer: a training run from its flags to its end.
+//
+//   set-up   tokenizer, model, optimizer, checkpoint, data                       (trainer_setup.cpp)
+//   loop     [save when the batch ramps] step → log → evaluate → save or stop    (trainer.cpp)
+//   end      save, evaluate on validation and test data
+//
+// Every console line goes through `print`, so that tests can read them.
+#pragma once
+
+#include <chrono>
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "config/run_config.h"
+#include "token/tokenizer.h"
+#include "train/batch_schedule.h"
+#include "train/checkpoint.h"
+#include "train/control.h"
+#include "train/data_feed.h"
+#include "train/interval_log.h"
+#include "train/metrics.h"
+#include "train/progress.h"
+#include "train/run_state.h"
+#include "train/train_step.h"
+
+namespace tera {
+
+struct TrainerOptions {
+    /// Gets every line, without its newline. Default: standard output, flushed.
+    std::function<void(const std::string&)> print{};
+    /// When the process began: start of --exit-duration-in-mins and of the start-up time.
+    std::chrono::steady_clock::time_point process_start = std::chrono::steady_clock::now();
+};
+
+class Trainer {
+  public:
+    /// `config` must be validated (validate_and_derive) for one rank.
+    explicit Trainer(RunConfig config, TrainerOptions options = {});
+    ~Trainer();
+    Trainer(const Trainer&) = delete;
+    Trainer& operator=(const Trainer&) = delete;
+
+    /// All of it. True if training came to its end, false if it was stopped before.
+    bool run();
+
+    const RunState& state() const { return state_; }
+    const std::vector<Param*>& params() const { return params_; }
+    const Optimizer& optimizer() const { return *optimizer_; }
+
+  private:
+    // Set-up, in this order.
+    void set_up();
+    void print_arguments();
+    void set_up_tokenizer();
+    void set_up_model();
+    void set_up_schedules();
+    void load();
+    void load_from(const CheckpointLocation& location, bool finetune);
+    void print_changes(const CheckpointState& saved);
+    void set_up_data();
+    void set_up_records();
+
+    // Loop.
+    bool train();
+    void train_one(const StepBatch& batch);
+    void skip_one(const StepBatch& batch);
+    void log_step(const StepBatch& batch, const StepOutcome& outcome);
+    void print_memory();
+    bool act_on_verdict();
+    void evaluate_and_print(Split split, EvalPlace place);
+    void finish(bool trained);
+    void save();
+
+    void print(const std::string& line) const { options_.print(line); }
+    void print_block(const std::string& block) const {
+        if (!block.empty()) print(block);
+    }
+    void print_time(const std::string& what) const { print(datetime_line(what, TimeStamp::now())); }
+    double minutes() const { return seconds_since(options_.process_start) / 60; }
+    bool evaluates(Split split) const { return config_.eval_iters > 0 && data_->has(split); }
+    StepRates rates() const;
+
+    RunConfig config_;
+    TrainerOptions options_;
+    LogFormat format_;
+    CheckpointLines checkpoint_lines_;
+    Timers timers_;
+    ThreadPool pool_;
+    Workspace workspace_;
+    Arena weights_arena_, optimizer_arena_;
+
+    std::unique_ptr<Tokenizer> tokenizer_;
+    std::unique_ptr<Decoder> model_;
+    std::vector<Param*> params_;
+    std::unique_ptr<Optimizer> optimizer_;
+    std::optional<LossScaler> scaler_;
+    std::unique_ptr<TrainStep> step_;
+    std::optional<BatchSchedule> batches_;
+    LrSchedule schedule_;
+    std::int64_t train_iters_ = 0;
+    std::unique_ptr<DataFeed> data_;
+
+    RunState state_;
+    std::int64_t first_iteration_ = 0;  ///< where this process began
+    std::int64_t saved_at_ = -1;        ///< iteration of the newest checkpoint in --save, if it is ours
+    bool memory_printed_ = false;
+    IntervalLog interval_;
+    std::unique_ptr<MetricsFile> metrics_;
+    std::unique_ptr<ProgressLog> progress_;
+    Triggers triggers_;
+    std::unique_ptr<SignalWatch> signal_;
+};
+
+}  // namespace tera

@@ -1,0 +1,258 @@
+// Setting up a run: every part is built here, in the order in which its lines are printed.
+#include <cstdio>
+#include <cstdlib>
+
+#include "config/config_dump.h"
+#include "core/build_info.h"
+#include "core/error.h"
+#include "io/durable_file.h"
+#include "train/model_from_flags.h"
+#include "train/plan.h"
+#include "train/run_schedules.h"
+#include "train/trainer.h"
+
+namespace tera {
+namespace {
+
+void print_to_stdout(const std::string& line) {
+    std::fputs((line + "\n").c_str(), stdout);
+    std::fflush(stdout);
+}
+
+std::string without_last_newline(std::string text) {
+    if (!text.empty() && text.back() == '\n') text.pop_back();
+    return text;
+}
+
+CheckpointLines lines_from(const RunConfig& c) {
+    return {.format = parse_log_format(c.log_format),
+            .tp_size = static_cast<int>(c.tensor_model_parallel_size),
+            .pp_size = static_cast<int>(c.pipeline_model_parallel_size)};
+}
+
+/// Word embedding and output matrix: what --decoupled-lr is for.
+bool takes_decoupled_lr(const Param& p) { return p.name == "embedding.word.weight" || p.name == "lm_head.weight"; }
+
+}  // namespace
+
+Trainer::Trainer(RunConfig config, TrainerOptions options)
+    : config_(std::move(config)),
+      options_(std::move(options)),
+      format_(parse_log_format(config_.log_format)),
+      checkpoint_lines_(lines_from(config_)),
+      timers_(static_cast<int>(config_.timing_log_level)),
+      pool_(static_cast<int>(config_.threads)),
+      workspace_(pool_),
+      triggers_(config_.trigger_path) {
+    if (!options_.print) options_.print = print_to_stdout;
+}
+
+Trainer::~Trainer() = default;
+
+void Trainer::set_up() {
+    require_runnable(config_);
+    if (config_.device == "cuda") usage_error("--device cuda is not built yet; leave it out or give --device cpu");
+    print_arguments();
+    if (!config_.save.empty()) check_save_folder(config_.save);
+    set_up_tokenizer();
+    print(cat("> initialized tensor model parallel with size ", config_.tensor_model_parallel_size));
+    print(cat("> initialized pipeline model parallel with size ", config_.pipeline_model_parallel_size));
+    print(cat("> setting random seeds to ", config_.seed, " ..."));
+    char seconds[32];
+    std::snprintf(seconds, sizeof seconds, "%.3f", seconds_since(options_.process_start));
+    print(cat("time to initialize megatron (seconds): ", seconds));
+    print_time("after megatron is initialized");
+    {
+        Timers::Scope timer(timers_, "model-and-optimizer-setup");
+        set_up_model();
+        set_up_schedules();
+        load();
+    }
+    print_time("after model, optimizer, and learning rate scheduler are built");
+    {
+        Timers::Scope timer(timers_, "train/valid/test-data-iterators-setup");
+        set_up_data();
+    }
+    print_time("after dataloaders are built");
+    print("done with setup ...");
+    print_block(timers_.report({"model-and-optimizer-setup", "train/valid/test-data-iterators-setup"},
+                               config_.timing_log_option));
+    set_up_records();
+}
+
+void Trainer::print_arguments() {
+    print(version_line());
+    print(world_size_line(format_, {config_.world_size, config_.data_parallel_size, config_.context_parallel_size,
+                                    config_.tensor_model_parallel_size, config_.pipeline_model_parallel_size}));
+    for (const std::string& notice : config_.notices) print(notice);
+    if (format_ == LogFormat::core_0_12 || format_ == LogFormat::swiss) {
+        print("Number of virtual stages per pipeline stage: None");
+    }
+    print(parameter_dtype_line(config_.params_dtype));
+    print(without_last_newline(arguments_block(config_)));
+    if (config_.rampup_batch_size.empty()) {
+        const std::int64_t count = make_batch_schedule(config_).at(0).micro_batches;
+        print(micro_batches_line(format_, count));
+    } else {
+        const auto& ramp = config_.rampup_batch_size;
+        print(cat("will use batch size rampup starting from global batch size ", ramp[0], " to global batch size ",
+                  config_.global_batch_size, " with batch size increments ", ramp[1], " over ", ramp[2], " samples."));
+    }
+    if (triggers_.on()) {
+        make_folders(config_.trigger_path);
+        print("Exit trigger setup! run `touch " + triggers_.exit_path() + "` to stop training");
+        print("Save trigger setup! run `touch " + triggers_.save_path() + "` to save a checkpoint");
+    }
+}
+
+void Trainer::set_up_tokenizer() {
+    print("> building " + config_.tokenizer_type + " tokenizer ...");
+    TokenizerConfig flags;
+    flags.tokenizer_type = config_.tokenizer_type;
+    flags.vocab_file = config_.vocab_file;
+    flags.merge_file = config_.merge_file;
+    flags.tokenizer_model = config_.tokenizer_model;
+    flags.vocab_size = config_.vocab_size.value_or(0);
+    flags.vocab_extra_ids = config_.vocab_extra_ids;
+    tokenizer_ = make_tokenizer(flags);
+    config_.padded_vocab_size = pad_vocab_size(tokenizer_->vocab_size(), config_.make_vocab_size_divisible_by,
+                                               config_.tensor_model_parallel_size);
+    print(padded_vocab_line(tokenizer_->vocab_size(), config_.padded_vocab_size));
+}
+
+void Trainer::set_up_model() {
+    print("building GPT model ...");
+    const ModelConfig model = model_config_from(config_, config_.padded_vocab_size, tokenizer_->vocab_size());
+    const auto seed = static_cast<std::uint64_t>(config_.seed);
+    model_ = std::make_unique<Decoder>(model, recompute_from(config_), seed);
+    params_ = params_of(*model_);
+    allocate_params(params_, weights_arena_, value_dtype_from(config_), DType::f32);
+    const Exec exec = workspace_.ctx().temp;
+    init_params(params_, exec, seed);
+    std::int64_t count = 0;
+    for (const Param* p : params_) count += p->value.numel();
+    // The model that was built must be the one that was asked for.
+    const std::int64_t asked =
+        count_parameters(parameter_shape(config_, config_.padded_vocab_size), 1, {config_.num_layers}).total;
+    TERA_CHECK(count == asked, "parameters built and asked for: ", count, ", ", asked);
+    print(parameters_line(0, 0, count));
+    print(cat(" > layers on pipeline stage 0: 0-", config_.num_layers - 1, " (", config_.num_layers, " of ",
+              config_.num_layers, ")"));
+    optimizer_ = std::make_unique<Optimizer>(update_rule_from(config_), params_, optimizer_arena_, exec);
+    if (config_.decoupled_lr) {
+        std::vector<const Param*> chosen;
+        for (const Param* p : params_) {
+            if (takes_decoupled_lr(*p)) chosen.push_back(p);
+        }
+        optimizer_->use_decoupled_lr(chosen);
+    }
+    scaler_ = loss_scaler_from(config_);
+    print(cat(" > memory: weights and gradients ", human_bytes(weights_arena_.used()), ", optimizer ",
+              human_bytes(optimizer_arena_.used()), ", ", pool_.size(), pool_.size() == 1 ? " thread" : " threads"));
+    // With a dynamic loss scale an overflow is part of normal operation.
+    const bool check = config_.check_for_nan_in_loss_and_grad && !(scaler_ && scaler_->dynamic());
+    step_ =
+        std::make_unique<TrainStep>(TrainStep::Parts{*model_, *optimizer_, scaler_, workspace_, timers_},
+                                    TrainStep::Settings{config_.clip_grad, config_.calculate_per_token_loss, check});
+}
+
+void Trainer::set_up_schedules() {
+    batches_.emplace(make_batch_schedule(config_));
+    if (config_.skip_train && (!config_.lr || !training_iterations(config_))) return;
+    train_iters_ = training_iterations(config_).value_or(0);
+    if (config_.train_samples) print(cat("setting training iterations to ", train_iters_));
+    schedule_ = make_lr_schedule(config_);
+    print("> learning rate decay style: " + config_.lr_decay_style);
+}
+
+void Trainer::load() {
+    std::optional<CheckpointLocation> where;
+    bool finetune = config_.finetune;
+    if (!config_.load.empty()) {
+        where = find_checkpoint(config_.load, config_.ckpt_step);
+        if (!where) {
+            for (const std::string& line : checkpoint_lines_.missing(config_.load)) print(line);
+        }
+    }
+    if (!where && !config_.pretrained_checkpoint.empty()) {
+        where = find_checkpoint(config_.pretrained_checkpoint);
+        if (!where) usage_error("--pretrained-checkpoint ", config_.pretrained_checkpoint, " holds no checkpoint");
+        finetune = true;
+    }
+    if (where) {
+        load_from(*where, finetune);
+    } else if (config_.exit_on_missing_checkpoint && !config_.load.empty()) {
+        usage_error("--load ", config_.load, " holds no checkpoint, and --exit-on-missing-checkpoint is set");
+    }
+    first_iteration_ = state_.iteration;
+}
+
+void Trainer::load_from(const CheckpointLocation& location, bool finetune) {
+    print(checkpoint_lines_.loading(location));
+    const bool resume = location.has_state && !finetune && !location.release;
+    if (resume) print_changes(read_checkpoint_state(location));
+    const LoadResult result = load_checkpoint(location, {model_->config(), params_, optimizer_->state()},
+                                              {.finetune = finetune, .optimizer = !config_.no_load_optim});
+    print(checkpoint_lines_.version());
+    for (const std::string& notice : result.notices) print(notice);
+    const Exec exec = workspace_.ctx().temp;
+    if (!result.optimizer_loaded) optimizer_->copy_values_to_main(exec);
+    if (resume) {
+        state_ = run_state_from(result.state);
+        if (!config_.no_load_optim) {
+            schedule_ =
+                schedule_at_resume(schedule_, schedule_from(result.state, schedule_),
+                                   config_.override_opt_param_scheduler, config_.use_checkpoint_opt_param_scheduler);
+            restore_scaler(result.state, scaler_);
+            if (result.optimizer_loaded) optimizer_->set_steps(optimizer_steps_from(result.state));
+        } else {
+            state_.schedule_samples = 0;
+        }
+        if (config_.load == config_.save) saved_at_ = state_.iteration;
+    } else if (!finetune) {
+        print("    the checkpoint holds weights only: iteration, optimizer and schedule start fresh");
+    }
+    print(checkpoint_lines_.loaded(location, state_.iteration));
+}
+
+void Trainer::print_changes(const CheckpointState& saved) {
+    for (const ConfigChange& change : diff_configs(saved.arguments, config_)) {
+        if (change.refused) {
+            usage_error(change.name, " ", change.new_value, " differs from the checkpoint's ", change.old_value, ": ",
+                        change.reason);
+        }
+        print(cat("    ", change.name, " changes from ", change.old_value, " to ", change.new_value,
+                  change.reason.empty() ? "" : ": " + change.reason));
+    }
+}
+
+void Trainer::set_up_data() {
+    print("> building train, validation, and test datasets ...");
+    const std::int64_t samples = config_.train_samples.value_or(train_iters_ * config_.global_batch_size);
+    const TargetSizes sizes = target_sizes(config_, train_iters_, samples);
+    for (const std::string& line : target_size_lines(sizes)) print(line);
+    print("> building train, validation, and test datasets for GPT ...");
+    data_ = std::make_unique<DataFeed>(config_, *tokenizer_, sizes);
+    for (const std::string& note : data_->datasets().notes) print(note);
+    print_block(without_last_newline(data_->datasets().report()));
+    print("> finished creating GPT datasets ...");
+    data_->start_at(Split::train, state_.consumed_train_samples);
+    data_->start_at(Split::valid, state_.consumed_valid_samples);
+}
+
+void Trainer::set_up_records() {
+    std::string path = config_.metrics_file;
+    if (path.empty() && !config_.save.empty() && !config_.skip_train) path = config_.save + "/metrics.jsonl";
+    metrics_ = std::make_unique<MetricsFile>(path, state_.iteration);
+    if (metrics_->dropped() > 0) {
+        print(cat("> ", path, ": dropped ", metrics_->dropped(), " lines of iterations after ", state_.iteration));
+    }
+    const char* job = std::getenv("SLURM_JOB_ID");
+    const double tokens = static_cast<double>(state_.consumed_train_samples) * static_cast<double>(config_.seq_length);
+    progress_ = std::make_unique<ProgressLog>(ProgressLog::Settings{config_.log_progress ? config_.save : "", format_,
+                                                                    config_.world_size, job == nullptr ? "" : job,
+                                                                    state_.floating_point_operations, tokens});
+    progress_->starting();
+}
+
+}  // namespace tera
