@@ -36,8 +36,6 @@
 
 namespace tera {
 
-using StateTensor = OptimizerTensor;
-
 /// The numbers of training_state/state.json. The three JSON objects belong to the scheduler, the loss scaler and the
 /// optimizer (step counts): they are given back as they were saved, every double to the last bit. All numbers in them
 /// must be finite.
@@ -139,7 +137,7 @@ LoadResult load_checkpoint(const CheckpointLocation& location, const LoadTarget&
 
 /// No trailing newlines. core-head puts the time in front.
 struct CheckpointLines {
-    std::string log_format = "core-0.12";  ///< as --log-format
+    LogFormat format = LogFormat::core_0_12;
     int tp_size = 1, pp_size = 1;
 
     std::string saving(std::int64_t iteration, const std::string& folder,

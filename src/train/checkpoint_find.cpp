@@ -120,28 +120,25 @@ std::string time_prefix(LogFormat format, const TimeStamp& now) {
     return cat("[", now.text(), micro, "] ");
 }
 
-std::string ranks(const CheckpointLines& lines, LogFormat format) {
-    if (is_old(format)) return "";
-    const char* remat = format == LogFormat::core_head ? ", gtp_remat 1/1" : "";
+std::string ranks(const CheckpointLines& lines) {
+    if (is_old(lines.format)) return "";
+    const char* remat = lines.format == LogFormat::core_head ? ", gtp_remat 1/1" : "";
     return cat(" [ t 1/", lines.tp_size, remat, ", p 1/", lines.pp_size, " ]");
 }
 
 }  // namespace
 
 std::string CheckpointLines::saving(std::int64_t iteration, const std::string& folder, const TimeStamp& now) const {
-    const LogFormat format = parse_log_format(log_format);
     return cat(time_prefix(format, now), "saving checkpoint at iteration ", padded(iteration), " to ", folder,
                is_old(format) ? "" : " in safetensors format");
 }
 
 std::string CheckpointLines::saved(std::int64_t iteration, const std::string& folder, const TimeStamp& now) const {
-    const LogFormat format = parse_log_format(log_format);
     return cat("  ", time_prefix(format, now), "successfully saved checkpoint ", is_old(format) ? "at" : "from",
-               " iteration ", padded(iteration), " to ", folder, ranks(*this, format));
+               " iteration ", padded(iteration), " to ", folder, ranks(*this));
 }
 
 std::string CheckpointLines::loading(const CheckpointLocation& location) const {
-    const LogFormat format = parse_log_format(log_format);
     const char* kind = is_old(format) ? "" : "distributed ";
     if (location.release) return cat(" loading release ", kind, "checkpoint from ", location.folder);
     if (!location.has_state) return cat(" loading ", kind, "checkpoint from ", location.path);
@@ -152,9 +149,8 @@ std::string CheckpointLines::version() const { return " checkpoint version 3.0";
 
 std::string CheckpointLines::loaded(const CheckpointLocation& location, std::int64_t iteration,
                                     const TimeStamp& now) const {
-    const LogFormat format = parse_log_format(log_format);
-    return cat("  ", time_prefix(format, now), "successfully loaded checkpoint from ", location.folder,
-               ranks(*this, format), " at iteration ", iteration);
+    return cat("  ", time_prefix(format, now), "successfully loaded checkpoint from ", location.folder, ranks(*this),
+               " at iteration ", iteration);
 }
 
 std::vector<std::string> CheckpointLines::missing(const std::string& folder) const {
