@@ -120,13 +120,8 @@ void BpeMerger::merge_long(std::string_view piece) {
         places.clear();
         places.swap(places_of_[rank]);
         if (!std::is_sorted(places.begin(), places.end())) std::sort(places.begin(), places.end());
+        // All of this rank, even if a new pair ranks lower: that one waits in its bucket.
         for (const std::uint32_t at : places) merge_at(at, rank);
-        // New pairs wait until all places of this rank are done: one of them might rank lower.
-        for (const std::uint32_t at : fresh_) {
-            if (previous_[at] != none) queue_pair(previous_[at]);
-            queue_pair(at);
-        }
-        fresh_.clear();
     }
     std::erase(symbols_, none);
     if (n > large_piece) {
@@ -155,7 +150,8 @@ void BpeMerger::merge_at(std::uint32_t at, std::uint32_t rank) {
     symbols_[right] = none;
     next_[at] = next_[right];
     if (next_[right] != none) previous_[next_[right]] = at;
-    fresh_.push_back(at);
+    if (previous_[at] != none) queue_pair(previous_[at]);
+    queue_pair(at);
 }
 
 }  // namespace tera

@@ -76,7 +76,6 @@ class BpeMerger {
     std::vector<std::uint32_t> next_, previous_;         // of each living symbol of a long piece
     std::vector<std::vector<std::uint32_t>> places_of_;  // by rank: where its pair was seen to begin
     std::vector<std::uint32_t> open_ranks_;              // min-heap of the ranks with places
-    std::vector<std::uint32_t> fresh_;                   // places that the current merge touched
 };
 
 }  // namespace tera
