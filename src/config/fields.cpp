@@ -54,7 +54,10 @@ void read_signature(const std::string& signature, Field& field) {
         field.switch_value = kind == 'T';
         field.default_text = kind == 'T' ? "False" : "True";
         if (kind == 'F') field.dest = rest.substr(1);
-        if (kind == 'T' && rest == "=None") field.none_when_false = true;
+        if (kind == 'T' && rest == "=None") {
+            field.none_when_false = true;
+            field.default_text = "None";
+        }
         return;
     }
     if (kind == '?') {
@@ -252,6 +255,7 @@ bool is_default(const RunConfig& config, const Field& field) {
                                    const auto it = config.inert.find(field.dest);
                                    if (it == config.inert.end()) return true;
                                    if (field.untyped) return false;
+                                   if (field.none_when_false && it->second == "False") return true;
                                    if (it->second == field.default_text) return true;
                                    // "1" and "1.0" are the same default of a float flag.
                                    if (field.type != ArgType::real || field.default_text == "None") return false;

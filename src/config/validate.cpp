@@ -61,7 +61,8 @@ void derive_layer_counts(RunConfig& c) {
         require_positive(c.decoder_num_layers, "--decoder-num-layers (or --num-layers)");
         return;
     }
-    const bool contradiction = c.num_layers != 0 && c.encoder_num_layers != 0 && c.num_layers != c.encoder_num_layers;
+    const bool contradiction =
+        given(c, "num_layers") && given(c, "encoder_num_layers") && c.num_layers != c.encoder_num_layers;
     if (contradiction)
         usage_error("--num-layers ", c.num_layers, " and --encoder-num-layers ", c.encoder_num_layers,
                     " contradict each other");
