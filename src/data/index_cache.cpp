@@ -38,7 +38,9 @@ Json split_matrix(const SplitPlan& plan) {
 Json tokenizer_json(const TokenizerIdentity& tokenizer) {
     Json json;
     json["class"] = tokenizer.class_name;
-    json["tokenizer_path"] = tokenizer.paths;
+    json["tokenizer_path"] = Json::array();
+    for (const std::string& path : tokenizer.paths)
+        json["tokenizer_path"].push_back(path.empty() ? Json(nullptr) : Json(path));
     for (const auto& [key, value] : tokenizer.options) json[key] = value;
     return json;
 }

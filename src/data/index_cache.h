@@ -22,8 +22,8 @@ namespace tera {
 
 /// How Megatron describes a tokenizer in a cache key.
 struct TokenizerIdentity {
-    std::string class_name;  // "_GPT2BPETokenizer"
-    std::vector<std::string> paths;
+    std::string class_name;                                    // "_GPT2BPETokenizer"
+    std::vector<std::string> paths;                            // an empty one stands for None
     std::vector<std::pair<std::string, std::string>> options;  // each option as text
 };
 
@@ -41,7 +41,7 @@ struct GptIdentity {
 
 /// The text of description.txt: JSON as Python writes it with an indent of 4.
 std::string describe(const GptIdentity& identity);
-/// `weights` as text: whole numbers for lengths, floats in their shortest form otherwise.
+/// `datasets`: the members' descriptions. Without a size the weights are numbers of samples.
 std::string describe_blend(const std::vector<std::string>& datasets, Split split, const std::vector<double>& weights,
                            std::optional<std::int64_t> size);
 
