@@ -1,0 +1,112 @@
+#!/usr/bin/env python3
+"""Breaks the code on purpose, one line at a time, and checks that a test notices.
+
+    python3 tests/mutants/run.py [--build DIR] [--only WORD] [--list]
+
+Every mutant is a text replacement in one file of a copy of the tree (the tree itself is not touched): a sign, a missing
+term, a dropped step. Its test program is rebuilt and must fail. A mutant that survives, or whose text is no longer in
+the file, fails the run.
+"""
+
+import argparse
+import pathlib
+import shutil
+import subprocess
+import sys
+
+ROOT = pathlib.Path(__file__).resolve().parents[2]
+
+# (file, text, replacement, test program, filter)
+MUTANTS = [
+    ("src/ops/norm_cpu.cpp", "rstd * (g - sum - xhat * dot)", "rstd * (g - sum + xhat * dot)", "test_ops", "*NormGradient*"),
+    ("src/ops/norm_cpu.cpp", "rstd * (g - sum - xhat * dot)", "rstd * (g - xhat * dot)", "test_ops", "*NormGradient*"),
+    ("src/ops/norm_cpu.cpp", "dw[i] += d * xhat;", "dw[i] = d * xhat;", "test_ops", "*NormGradient*"),
+    ("src/ops/rope_cpu.cpp", "A sign = inverse ? A(-1) : A(1);", "A sign = A(1); (void)inverse;", "test_ops", "*RopeGradient*"),
+    ("src/ops/rope_cpu.cpp", "T(b * c[i] + a * sn)", "T(b * c[i] - a * sn)", "test_ops", "*RopeGradient*"),
+    ("src/ops/attention_cpu.cpp", "row[j] * (drow[j] - delta) * scale", "row[j] * drow[j] * scale", "test_ops", "*AttentionGradient*"),
+    ("src/ops/attention_cpu.cpp", "row[j] * (drow[j] - delta) * scale", "row[j] * (drow[j] - delta)", "test_ops", "*AttentionGradient*"),
+    ("src/ops/attention_cpu.cpp", "task.drop(drow + lo, h, q0 + i, k0 + lo, k0 + hi);", "", "test_ops", "*AttentionGradient*"),
+    ("src/ops/attention_cpu.cpp", "return spec.doc_start ? spec.doc_start[q * spec.B + b] : 0;", "(void)q; return 0;", "test_ops", "*attention*"),
+    ("src/ops/attention_cpu.cpp", "std::int64_t h = task.g * task.heads_per_group() + r;", "std::int64_t h = r * task.spec.G + task.g;", "test_ops", "*attention*"),
+    ("src/ops/activation_cpu.cpp", "s * (A(1) + x * (A(1) - s))", "s * (A(1) + x)", "test_ops", "*ActivationGradient*"),
+    ("src/ops/activation_cpu.cpp", "(A(1) + A(3 * 0.044715) * x * x)", "(A(1) + A(0.044715) * x * x)", "test_ops", "*ActivationGradient*"),
+    ("src/ops/cross_entropy_cpu.cpp", "z[label] -= static_cast<A>(*weight);", "z[label] += static_cast<A>(*weight);", "test_ops", "*cross_entropy*"),
+    ("src/ops/embedding_cpu.cpp", "row[i] += A(d[t * D + i]);", "row[i] = A(d[t * D + i]);", "test_ops", "*embedding*"),
+    ("src/ops/linear.cpp", "{dw.data, dw.dtype, dw.cols(), true}", "{dw.data, dw.dtype, dw.cols(), false}", "test_ops", "*linear*"),
+    ("src/ops/residual_cpu.cpp", "dropout.sample[row % dropout.B]", "dropout.sample[0]", "test_ops", "*dropout*"),
+    ("src/nn/attention.cpp", "if (qkv_.bias) ops::bias_grad(e, qkv_.bias->grad, dqkv);", "", "test_model", "*DecoderGradient*"),
+    ("src/nn/attention.cpp", "if (in.rope) ops::rope(e, dqkv", "if (false) ops::rope(e, dqkv", "test_model", "*DecoderGradient*"),
+    ("src/nn/block.cpp", "if (Param* bias = mlp_.bias_param()) ops::bias_grad(e, bias->grad, d);", "", "test_model", "*DecoderGradient*"),
+    ("src/nn/embedding.cpp", "if (position) ops::embedding_backward", "if (false) ops::embedding_backward", "test_model", "*DecoderGradient*"),
+    ("src/nn/lm_head.cpp", "ops::linear_wgrad(e, weight.grad, dz, x.slice(t, n));", "", "test_model", "*DecoderGradient*"),
+    ("src/model/decoder.cpp", "final_norm_.backward(ctx.temp, dx, saved.head.dx, saved.final_norm);", "", "test_model", "*DecoderGradient*"),
+]
+
+
+def run(command, **kwargs):
+    return subprocess.run(command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, **kwargs)
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--build", default=str(ROOT / "build-mutants"), help="folder for the copy and its build")
+    parser.add_argument("--only", default="", help="only mutants whose file or text contains this")
+    parser.add_argument("--list", action="store_true")
+    options = parser.parse_args()
+    chosen = [m for m in MUTANTS if options.only in m[0] or options.only in m[1]]
+    if options.list:
+        for file, text, to, program, test in chosen:
+            print(f"{file}: {text!r} -> {to!r}  ({program} {test})")
+        return 0
+
+    base = pathlib.Path(options.build)
+    tree, build = base / "tree", base / "build"
+    tree.mkdir(parents=True, exist_ok=True)
+    for part in ["CMakeLists.txt", "cmake", "src", "tests"]:
+        source, target = ROOT / part, tree / part
+        if source.is_dir():
+            shutil.rmtree(target, ignore_errors=True)
+            shutil.copytree(source, target)
+        else:
+            shutil.copy2(source, target)
+    configured = run(["cmake", "-S", tree, "-B", build, "-G", "Ninja", "-DTERA_BENCH=OFF", "-DTERA_CUDA=OFF"])
+    if configured.returncode:
+        print(configured.stdout)
+        return 1
+    programs = sorted({m[3] for m in chosen})
+    built = run(["ninja", "-C", build, *programs])
+    if built.returncode:
+        print(built.stdout)
+        return 1
+    for program in programs:
+        tests = ":".join(sorted({m[4] for m in chosen if m[3] == program}))
+        healthy = run([build / "tests" / program, f"--gtest_filter={tests}"])
+        if healthy.returncode:
+            print(f"{program} fails without any mutant:\n{healthy.stdout}")
+            return 1
+
+    survivors = 0
+    for file, text, to, program, test in chosen:
+        path = tree / file
+        original = path.read_text()
+        if text not in original:
+            print(f"STALE     {file}: {text!r} is not there any more")
+            survivors += 1
+            continue
+        path.write_text(original.replace(text, to, 1))
+        built = run(["ninja", "-C", build, program])
+        if built.returncode:
+            print(f"NO BUILD  {file}: {text!r} -> {to!r}\n{built.stdout[-2000:]}")
+            survivors += 1
+        else:
+            result = run([build / "tests" / program, f"--gtest_filter={test}"])
+            caught = result.returncode != 0
+            survivors += not caught
+            print(f"{'caught   ' if caught else 'SURVIVED '} {file}: {text!r} -> {to!r}", flush=True)
+        path.write_text(original)
+    print(f"{len(chosen) - survivors} passed, {survivors} failed")
+    return 1 if survivors else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
