@@ -1,0 +1,129 @@
+// The commands that prepare data, run as a user runs them.
+#include <gtest/gtest.h>
+
+#include "cli/process.h"
+
+namespace tera::test {
+namespace {
+
+class TokenCommands : public ::testing::Test {
+  protected:
+    void SetUp() override {
+        const Outcome made = teratron({"example-corpus", "--output", corpus(), "--megabytes", "0.2", "--seed", "3"});
+        ASSERT_EQ(made.exit_code, 0) << made.err;
+        const Outcome trained = teratron(
+            {"tokenizer", "train", "--input", corpus(), "--vocab-size", "600", "--output", folder_ / "tokenizer"});
+        ASSERT_EQ(trained.exit_code, 0) << trained.err;
+    }
+    std::string corpus() const { return folder_ / "stories.jsonl"; }
+    std::vector<std::string> with_tokenizer(std::vector<std::string> args) const {
+        for (const std::string& word : {std::string("--vocab-file"), (folder_ / "tokenizer/vocab.json").string(),
+                                        std::string("--merge-file"), (folder_ / "tokenizer/merges.txt").string()})
+            args.push_back(word);
+        return args;
+    }
+    TemporaryFolder folder_;
+};
+
+TEST_F(TokenCommands, TextToIdsAndBack) {
+    write_file(folder_ / "in.txt", "Once upon a time, there was a fox.\n\"Hello!\" it said.\n");
+    const Outcome ids = teratron(with_tokenizer({"tokenizer", "encode", "--input", folder_ / "in.txt"}));
+    ASSERT_EQ(ids.exit_code, 0) << ids.err;
+    EXPECT_EQ(line_count(ids.out), 2u);
+    write_file(folder_ / "ids.txt", ids.out);
+    const Outcome back = teratron(with_tokenizer({"tokenizer", "decode", "--input", folder_ / "ids.txt"}));
+    EXPECT_EQ(back.out, read_file(folder_ / "in.txt")) << back.err;
+    write_file(folder_ / "ids.txt", "1 2\n600\n");
+    const Outcome bad = teratron(with_tokenizer({"tokenizer", "decode", "--input", folder_ / "ids.txt"}));
+    EXPECT_EQ(bad.exit_code, 2);
+    EXPECT_NE(bad.err.find("line 2"), std::string::npos) << bad.err;
+}
+
+TEST_F(TokenCommands, PreprocessPrintsMegatronsLinesAndIsTheSameForAnyWorkers) {
+    std::string bin, idx;
+    for (const char* workers : {"1", "3"}) {
+        const Outcome done =
+            teratron(with_tokenizer({"preprocess", "--input", corpus(), "--output-prefix", folder_ / "out",
+                                     "--append-eod", "--workers", workers, "--log-interval=50"}));
+        ASSERT_EQ(done.exit_code, 0) << done.err;
+        EXPECT_NE(done.out.find("Opening " + corpus() + "\nTime to startup: 0."), std::string::npos) << done.out;
+        EXPECT_NE(done.err.find("Processed 100 documents ("), std::string::npos) << done.err;
+        EXPECT_NE(done.err.find(" docs/s, "), std::string::npos) << done.err;
+        const std::string bin_now = read_file(folder_ / "out_text_document.bin");
+        const std::string idx_now = read_file(folder_ / "out_text_document.idx");
+        EXPECT_FALSE(bin_now.empty());
+        if (!bin.empty()) {
+            EXPECT_EQ(bin_now, bin);
+            EXPECT_EQ(idx_now, idx);
+        }
+        bin = bin_now;
+        idx = idx_now;
+    }
+}
+
+TEST_F(TokenCommands, BadInputIsOneLineAndLeavesNothing) {
+    write_file(folder_ / "bad.jsonl", "{\"text\": \"fine\"}\n{\"text\": fine}\n");
+    const Outcome bad =
+        teratron(with_tokenizer({"preprocess", "--input", folder_ / "bad.jsonl", "--output-prefix", folder_ / "bad"}));
+    EXPECT_EQ(bad.exit_code, 2);
+    EXPECT_EQ(line_count(bad.err), 1u) << bad.err;
+    EXPECT_NE(bad.err.find("bad.jsonl: line 2"), std::string::npos) << bad.err;
+    for (const char* end : {".bin", ".idx", ".bin.tmp", ".idx.tmp"})
+        EXPECT_FALSE(std::filesystem::exists(folder_ / (std::string("bad_text_document") + end))) << end;
+}
+
+TEST_F(TokenCommands, AFullDiskIsOneLineAndLeavesNothing) {
+    RunOptions full;
+    full.file_size_limit = 20000;
+    const Outcome done =
+        teratron(with_tokenizer({"preprocess", "--input", corpus(), "--output-prefix", folder_ / "full"}), full);
+    EXPECT_EQ(done.exit_code, 2) << done.err;
+    EXPECT_EQ(line_count(done.err), 1u) << done.err;
+    for (const char* end : {".bin", ".idx", ".bin.tmp", ".idx.tmp"})
+        EXPECT_FALSE(std::filesystem::exists(folder_ / (std::string("full_text_document") + end))) << end;
+    const Outcome story = teratron({"example-corpus", "--output", folder_ / "full.jsonl", "--megabytes", "1"}, full);
+    EXPECT_EQ(story.exit_code, 2);
+    EXPECT_FALSE(std::filesystem::exists(folder_ / "full.jsonl"));
+}
+
+TEST_F(TokenCommands, WhatIsNotBuiltIsRefusedByName) {
+    struct Refused {
+        std::vector<std::string> flags;
+        const char* name;
+    };
+    for (const auto& [flags, name] :
+         std::vector<Refused>{{{"--split-sentences"}, "--split-sentences"},
+                              {{"--partitions", "2"}, "--partitions 2"},
+                              {{"--tokenizer-type", "TikTokenizer"}, "TikTokenizer"},
+                              {{"--tiktoken-pattern", "v1"}, "--tiktoken-pattern"},
+                              {{"--workers", "0"}, "--workers 0"},
+                              {{"--log-interval", "0"}, "--log-interval 0"},
+                              {{"--find-optimal-num-workers"}, "--find-optimal-num-workers"},
+                              {{"--json-key"}, "--json-keys"}}) {
+        std::vector<std::string> args = {"preprocess", "--input", corpus(), "--output-prefix", folder_ / "x"};
+        args.insert(args.end(), flags.begin(), flags.end());
+        const Outcome done = teratron(with_tokenizer(args));
+        EXPECT_EQ(done.exit_code, 2) << name;
+        EXPECT_NE(done.err.find(name), std::string::npos) << done.err;
+    }
+}
+
+TEST_F(TokenCommands, HelpIsThere) {
+    for (const std::vector<std::string>& command : {std::vector<std::string>{"tokenizer"},
+                                                    {"tokenizer", "train"},
+                                                    {"tokenizer", "encode"},
+                                                    {"tokenizer", "decode"},
+                                                    {"preprocess"},
+                                                    {"example-corpus"}}) {
+        std::vector<std::string> args = command;
+        args.push_back("--help");
+        const Outcome done = teratron(args);
+        EXPECT_EQ(done.exit_code, 0);
+        EXPECT_NE(done.out.find("usage: teratron " + command[0]), std::string::npos) << done.out;
+    }
+    EXPECT_EQ(teratron({"tokenizer"}).exit_code, 2);
+    EXPECT_EQ(teratron({"tokenizer", "learn"}).exit_code, 2);
+}
+
+}  // namespace
+}  // namespace tera::test
