@@ -20,10 +20,10 @@ void add_log_fields(FieldList& list) {
     list.add("log-progress", &C::log_progress, "append to progress.txt in the save folder");
     list.add("log-params-norm", &C::log_params_norm, "norm of all parameters in the log line");
     list.add("log-num-zeros-in-grad", &C::log_num_zeros_in_grad, "number of zeros in the gradient in the log line");
-    list.add("timing-log-level", &C::timing_log_level, "0: no timers; 1, 2: more and more")
+    list.add("timing-log-level", &C::timing_log_level,
+             "timers: 0 set-up, evaluation, saving; 1 step and optimizer; 2 their parts")
         .one_of({"0", "1", "2"})
-        .prints("0")
-        .later("timers by phase are not built; leave it out");
+        .prints("0");
     list.add("timing-log-option", &C::timing_log_option, "how timers are summed up over ranks")
         .one_of({"max", "minmax", "all"});
     list.add("tensorboard-dir", &C::tensorboard_dir, "folder for event files").later(event_files);

@@ -138,8 +138,7 @@ void add_schedule_fields(FieldList& list) {
 void add_precision_fields(FieldList& list) {
     using C = RunConfig;
     list.group("precision", ResumeRule::training);
-    list.add("fp16", &C::fp16, "fp16 weights and activations, fp32 main weights, dynamic loss scale")
-        .later("fp16 comes with the GPU engine; use --bf16, or neither for fp32");
+    list.add("fp16", &C::fp16, "fp16 weights and activations, fp32 main weights, dynamic loss scale");
     list.add("bf16", &C::bf16, "bf16 weights and activations, fp32 main weights");
     list.add("grad-reduce-in-bf16", &C::grad_reduce_in_bf16, "accumulate and reduce gradients in bf16")
         .later("gradients are accumulated in fp32; leave it out");

@@ -1,4 +1,5 @@
 // Setting up a run: every part is built here, in the order in which its lines are printed.
+#include <algorithm>
 #include <cstdio>
 #include <cstdlib>
 
@@ -32,6 +33,13 @@ CheckpointLines lines_from(const RunConfig& c) {
 
 /// Word embedding and output matrix: what --decoupled-lr is for.
 bool takes_decoupled_lr(const Param& p) { return p.name == "embedding.word.weight" || p.name == "lm_head.weight"; }
+
+/// Was the changed argument named on the command line?
+bool was_given(const RunConfig& c, const ConfigChange& change) {
+    std::string dest = change.name.substr(change.name.find_first_not_of('-'));
+    std::replace(dest.begin(), dest.end(), '-', '_');
+    return c.given.count(dest) != 0;
+}
 
 }  // namespace
 
@@ -216,11 +224,18 @@ void Trainer::load_from(const CheckpointLocation& location, bool finetune) {
 }
 
 void Trainer::print_changes(const CheckpointState& saved) {
-    for (const ConfigChange& change : diff_configs(saved.arguments, config_)) {
-        if (change.refused) {
-            usage_error(change.name, " ", change.new_value, " differs from the checkpoint's ", change.old_value, ": ",
-                        change.reason);
-        }
+    const std::vector<ConfigChange> changes = diff_configs(saved.arguments, config_);
+    // A changed --hidden-size changes what follows from it too; the user wants to hear of the flag he gave.
+    const ConfigChange* refused = nullptr;
+    for (const ConfigChange& change : changes) {
+        if (!change.refused) continue;
+        if (refused == nullptr || (!was_given(config_, *refused) && was_given(config_, change))) refused = &change;
+    }
+    if (refused != nullptr) {
+        usage_error(refused->name, " ", refused->new_value, " differs from the checkpoint's ", refused->old_value, ": ",
+                    refused->reason);
+    }
+    for (const ConfigChange& change : changes) {
         print(cat("    ", change.name, " changes from ", change.old_value, " to ", change.new_value,
                   change.reason.empty() ? "" : ": " + change.reason));
     }
