@@ -1,14 +1,11 @@
 #include "core/arena.h"
 
-#include <sys/mman.h>
-
 #include <algorithm>
-#include <cstring>
 
 #if defined(__SANITIZE_ADDRESS__)
 #include <sanitizer/asan_interface.h>
-#define TERA_POISON(p, n) __asan_poison_memory_region(p, n)
-#define TERA_UNPOISON(p, n) __asan_unpoison_memory_region(p, n)
+#define TERA_POISON(p, n) (source_.device() == Device::cpu ? __asan_poison_memory_region(p, n) : (void)0)
+#define TERA_UNPOISON(p, n) (source_.device() == Device::cpu ? __asan_unpoison_memory_region(p, n) : (void)0)
 #else
 #define TERA_POISON(p, n) ((void)0)
 #define TERA_UNPOISON(p, n) ((void)0)
@@ -33,18 +30,16 @@ Arena::~Arena() { free_blocks(); }
 void Arena::free_blocks() {
     for (Block& b : blocks_) {
         TERA_UNPOISON(b.data, b.size);
-        munmap(b.data, b.size);
+        source_.give_back(b.data, b.size);
     }
     blocks_.clear();
 }
 
 void Arena::add_block(std::size_t bytes) {
     std::size_t size = round_up(std::max(bytes, huge_page), huge_page);
-    void* p = mmap(nullptr, size, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
-    if (p == MAP_FAILED) throw Error(cat("out of memory: could not get ", size >> 20, " MiB more for an arena"));
-    madvise(p, size, MADV_HUGEPAGE);
+    std::byte* p = source_.take(size);
     TERA_POISON(p, size);
-    blocks_.push_back({static_cast<std::byte*>(p), size, 0});
+    blocks_.push_back({p, size, 0});
     current_ = blocks_.size() - 1;
 }
 
@@ -63,12 +58,12 @@ std::byte* Arena::allocate(std::size_t bytes) {
 }
 
 Tensor Arena::tensor(DType dtype, Shape shape) {
-    return Tensor(allocate(static_cast<std::size_t>(shape.numel()) * size_of(dtype)), dtype, Device::cpu, shape);
+    return Tensor(allocate(static_cast<std::size_t>(shape.numel()) * size_of(dtype)), dtype, source_.device(), shape);
 }
 
 Tensor Arena::zeros(DType dtype, Shape shape) {
     Tensor t = tensor(dtype, shape);
-    if (kind_ == Kind::real && t.bytes()) std::memset(t.data, 0, t.bytes());
+    if (kind_ == Kind::real && t.bytes()) source_.zero(t.data, t.bytes());
     return t;
 }
 

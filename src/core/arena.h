@@ -8,6 +8,7 @@
 #include <cstddef>
 #include <vector>
 
+#include "core/memory.h"
 #include "core/tensor.h"
 
 namespace tera {
@@ -17,7 +18,7 @@ class Arena {
     enum class Kind { real, counting };
     static constexpr std::size_t alignment = 64;
 
-    explicit Arena(Kind kind = Kind::real) : kind_(kind) {}
+    explicit Arena(Kind kind = Kind::real, MemorySource& source = host_memory()) : kind_(kind), source_(source) {}
     ~Arena();
     Arena(const Arena&) = delete;
     Arena& operator=(const Arena&) = delete;
@@ -36,6 +37,7 @@ class Arena {
     std::size_t used() const { return total_; }
     std::size_t peak() const { return peak_; }
     Kind kind() const { return kind_; }
+    MemorySource& source() const { return source_; }
 
   private:
     struct Block {
@@ -46,6 +48,7 @@ class Arena {
     void free_blocks();
 
     Kind kind_;
+    MemorySource& source_;
     std::vector<Block> blocks_;
     std::size_t current_ = 0, total_ = 0, peak_ = 0;
 };

@@ -10,12 +10,16 @@
 
 namespace tera {
 
+struct Gpu;  // core/cuda/gpu.h: stream and library handles of one device
+
 struct Exec {
     Device device = Device::cpu;
     Arena* arena = nullptr;
     ThreadPool* pool = nullptr;
+    Gpu* gpu = nullptr;
 
     Tensor tensor(DType dtype, Shape shape) const { return arena->tensor(dtype, shape); }
+    /// Zeroed at once, by the host: for set-up. Within a step use ops::fill_zero, which goes along the stream.
     Tensor zeros(DType dtype, Shape shape) const { return arena->zeros(dtype, shape); }
     Tensor like(const ConstTensor& t) const { return arena->tensor(t.dtype, t.shape); }
 };

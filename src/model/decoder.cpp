@@ -1,29 +1,19 @@
 #include "model/decoder.h"
 
-#include <cstring>
-
 #include "ops/convert.h"
+#include "ops/masked_sum.h"
 
 namespace tera {
 namespace {
 
-LossSum sum_losses(ConstTensor loss, const float* mask) {
-    LossSum sum;
-    dispatch_float(loss.dtype, [&](auto zero) {
-        using A = decltype(zero);
-        const A* l = loss.ptr<A>();
-        for (std::int64_t t = 0; t < loss.numel(); ++t) {
-            if (mask[t] != 0)
-                sum.loss += static_cast<double>(mask[t]) * static_cast<double>(static_cast<acc_t<A>>(l[t]));
-            sum.tokens += static_cast<double>(mask[t]);
-        }
-    });
-    return sum;
+LossSum sum_losses(const Exec& exec, ConstTensor loss, const float* mask) {
+    ops::MaskedSum sum = ops::masked_sum(exec, loss, mask);
+    return {sum.loss, sum.weight};
 }
 
 Tensor copy_to(const Exec& exec, ConstTensor x) {
     Tensor out = exec.like(x);
-    if (out.data) std::memcpy(out.data, x.data, x.bytes());
+    ops::copy(exec, out, x);
     return out;
 }
 
@@ -44,7 +34,7 @@ Decoder::Decoder(const ModelConfig& config, const RecomputeConfig& recompute, st
     for (std::int64_t l = 0; l < config.layers; ++l) blocks_.emplace_back(config, l, selective);
 }
 
-BlockInput Decoder::block_input(const MicroBatch& batch, bool dropout, std::int64_t positions) const {
+BlockInput Decoder::block_input(const Ctx& ctx, const MicroBatch& batch, bool dropout, std::int64_t positions) const {
     TERA_CHECK(positions <= config_.max_positions, "sequence of ", positions, ", model has ", config_.max_positions);
     BlockInput in{.S = batch.S,
                   .B = batch.B,
@@ -54,7 +44,7 @@ BlockInput Decoder::block_input(const MicroBatch& batch, bool dropout, std::int6
                   .seed = seed_,
                   .dropout = dropout};
     if (config_.position == PositionKind::rope)
-        in.rope = &rope_.table(acc_dtype(embedding_.word.value.dtype), positions);
+        in.rope = &rope_.table(ctx.temp, acc_dtype(embedding_.word.value.dtype), positions);
     return in;
 }
 
@@ -70,7 +60,7 @@ std::int64_t Decoder::chunk_end(std::int64_t layer) const {
 }
 
 LossSum Decoder::forward(Ctx& ctx, const MicroBatch& batch, double grad_scale, Saved& saved) {
-    BlockInput in = block_input(batch, true, batch.S);
+    BlockInput in = block_input(ctx, batch, true, batch.S);
     saved.blocks.assign(static_cast<std::size_t>(config_.layers), {});
     saved.inputs.assign(static_cast<std::size_t>(config_.layers), {});
     Tensor x = embedding_.forward(ctx.keep, in, batch.tokens);
@@ -90,13 +80,14 @@ LossSum Decoder::forward(Ctx& ctx, const MicroBatch& batch, double grad_scale, S
     }
     Tensor normed = final_norm_.forward(ctx.keep, x, saved.final_norm);
     Tensor loss = head_.forward(ctx, normed, {batch.labels, batch.loss_mask, grad_scale}, head_weight(), saved.head);
-    return sum_losses(loss, batch.loss_mask);
+    return sum_losses(ctx.temp, loss, batch.loss_mask);
 }
 
 void Decoder::backward(Ctx& ctx, const MicroBatch& batch, const Saved& saved) {
-    BlockInput in = block_input(batch, true, batch.S);
+    BlockInput in = block_input(ctx, batch, true, batch.S);
     ArenaScope scope(*ctx.temp.arena);
-    Tensor dx = ctx.temp.zeros(saved.head.dx.dtype, saved.head.dx.shape);
+    Tensor dx = ctx.temp.like(saved.head.dx);
+    ops::fill_zero(ctx.temp, dx);
     final_norm_.backward(ctx.temp, dx, saved.head.dx, saved.final_norm);
     for (std::int64_t l = config_.layers; l > 0;) {
         std::int64_t begin = l - 1;
@@ -122,14 +113,14 @@ void Decoder::backward(Ctx& ctx, const MicroBatch& batch, const Saved& saved) {
 }
 
 Tensor Decoder::run_without_grad(Ctx& ctx, const MicroBatch& batch) const {
-    BlockInput in = block_input(batch, false, batch.S);
+    BlockInput in = block_input(ctx, batch, false, batch.S);
     Tensor x = embedding_.forward(ctx.keep, in, batch.tokens);
     Ctx inner{ctx.redo, ctx.temp, ctx.redo};
     for (const Block& block : blocks_) {
         ctx.redo.arena->reset();
         Block::Saved unused;
         Tensor out = block.forward(inner, in, x, unused);
-        std::memcpy(x.data, out.data, x.bytes());
+        ops::copy(ctx.temp, x, out);
     }
     Norm::Saved unused;
     return final_norm_.forward(ctx.keep, x, unused);
@@ -139,7 +130,7 @@ LossSum Decoder::evaluate(Ctx& ctx, const MicroBatch& batch, Tensor* token_loss)
     Tensor normed = run_without_grad(ctx, batch);
     Tensor loss = head_.evaluate(ctx, normed, batch.labels, head_weight());
     if (token_loss) *token_loss = loss;
-    return sum_losses(loss, batch.loss_mask);
+    return sum_losses(ctx.temp, loss, batch.loss_mask);
 }
 
 Tensor Decoder::logits(Ctx& ctx, const MicroBatch& batch) const {
@@ -158,12 +149,12 @@ KvCache Decoder::make_cache(Arena& arena, std::int64_t B, std::int64_t max_lengt
 Tensor Decoder::next_logits(Ctx& ctx, const MicroBatch& batch, KvCache& cache) const {
     TERA_CHECK(batch.B == cache.B && cache.length + batch.S <= cache.max_length, cache.length, "+", batch.S, " of ",
                cache.max_length, " positions");
-    BlockInput in = block_input(batch, false, cache.length + batch.S);
+    BlockInput in = block_input(ctx, batch, false, cache.length + batch.S);
     Tensor x = embedding_.forward(ctx.keep, in, batch.tokens);
     for (std::size_t l = 0; l < blocks_.size(); ++l) {
         ArenaScope scope(*ctx.temp.arena);
         Tensor out = blocks_[l].infer(ctx, in, x, cache.layers[l], cache.length);
-        std::memcpy(x.data, out.data, x.bytes());
+        ops::copy(ctx.temp, x, out);
     }
     cache.length += batch.S;
     Norm::Saved unused;

@@ -72,7 +72,7 @@ class Decoder {
     Tensor next_logits(Ctx& ctx, const MicroBatch& batch, KvCache& cache) const;
 
   private:
-    BlockInput block_input(const MicroBatch& batch, bool dropout, std::int64_t positions) const;
+    BlockInput block_input(const Ctx& ctx, const MicroBatch& batch, bool dropout, std::int64_t positions) const;
     Tensor run_without_grad(Ctx& ctx, const MicroBatch& batch) const;
     /// End of the checkpointed chunk that begins at this layer; the layer itself if it keeps its activations.
     std::int64_t chunk_end(std::int64_t layer) const;

@@ -1,8 +1,8 @@
 #include "nn/attention.h"
 
 #include <cmath>
-#include <cstring>
 
+#include "ops/convert.h"
 #include "ops/linear.h"
 
 namespace tera {
@@ -105,13 +105,8 @@ Tensor Attention::infer(Ctx& ctx, const BlockInput& in, ConstTensor x, LayerCach
     const Exec& e = ctx.temp;
     Tensor qkv = project_qkv(e, in, x, unused);
     std::int64_t q_cols = config_.heads * config_.head_dim, kv_cols = config_.kv_heads * config_.head_dim;
-    std::size_t item = size_of(qkv.dtype), bytes = static_cast<std::size_t>(kv_cols) * item;
-    for (std::int64_t t = 0; t < qkv.rows(); ++t) {
-        const std::byte* row = qkv.data + static_cast<std::size_t>(t * qkv.cols() + q_cols) * item;
-        std::size_t at = static_cast<std::size_t>(cached * in.B + t) * bytes;
-        std::memcpy(cache.k.data + at, row, bytes);
-        std::memcpy(cache.v.data + at, row + bytes, bytes);
-    }
+    ops::copy_columns(e, cache.k.slice(cached * in.B, qkv.rows()), qkv, q_cols);
+    ops::copy_columns(e, cache.v.slice(cached * in.B, qkv.rows()), qkv, q_cols + kv_cols);
     ops::AttentionOut out = ops::attention(e, core_spec(in, cached + in.S), {ConstTensor(qkv), 0},
                                            {ConstTensor(cache.k), 0}, {ConstTensor(cache.v), 0});
     return ops::linear(e, out.o, proj_.weight.value);

@@ -24,6 +24,13 @@ void LmHead::each_piece(ConstTensor x, std::int64_t vocab, const F& f) const {
     for (std::int64_t t = 0; t < T; t += rows) f(t, std::min(rows, T - t));
 }
 
+namespace {
+
+/// The GPU keeps logits in the training dtype (its kernels compute in f32 anyway); the CPU in the accumulation dtype.
+DType logit_dtype(const Exec& exec, DType dtype) { return exec.device == Device::cuda ? dtype : acc_dtype(dtype); }
+
+}  // namespace
+
 Tensor LmHead::forward(Ctx& ctx, ConstTensor x, const LossRequest& request, Param& weight, Saved& saved) const {
     DType acc = acc_dtype(x.dtype);
     Tensor loss = ctx.keep.tensor(acc, {x.rows()});
@@ -32,12 +39,9 @@ Tensor LmHead::forward(Ctx& ctx, ConstTensor x, const LossRequest& request, Para
     std::int64_t V = weight.value.rows();
     each_piece(x, V, [&](std::int64_t t, std::int64_t n) {
         ArenaScope scope(*e.arena);
-        Tensor z = e.tensor(acc, {n, V});
+        Tensor z = e.tensor(logit_dtype(e, x.dtype), {n, V});
         ops::linear_into(e, z, x.slice(t, n), weight.value);
-        std::vector<double> weights(static_cast<std::size_t>(n));
-        for (std::int64_t i = 0; i < n; ++i)
-            weights[static_cast<std::size_t>(i)] = request.grad_scale * static_cast<double>(request.mask[t + i]);
-        ops::cross_entropy(e, loss.slice(t, n), z, request.labels + t, weights.data());
+        ops::cross_entropy(e, loss.slice(t, n), z, request.labels + t, request.mask + t, request.grad_scale);
         ConstTensor dz = ops::as_dtype(e, z, x.dtype);
         ops::linear_wgrad(e, weight.grad, dz, x.slice(t, n));
         ops::linear_dgrad_into(e, saved.dx.slice(t, n), dz, weight.value);
@@ -50,7 +54,7 @@ Tensor LmHead::evaluate(Ctx& ctx, ConstTensor x, const std::int32_t* labels, con
     each_piece(x, weight.value.rows(), [&](std::int64_t t, std::int64_t n) {
         ArenaScope scope(*ctx.temp.arena);
         Tensor z = logits(ctx.temp, x.slice(t, n), weight);
-        ops::cross_entropy(ctx.temp, loss.slice(t, n), z, labels + t, nullptr);
+        ops::cross_entropy(ctx.temp, loss.slice(t, n), z, labels + t, nullptr, 0);
     });
     return loss;
 }

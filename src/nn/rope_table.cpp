@@ -3,6 +3,8 @@
 #include <cmath>
 #include <numbers>
 
+#include "core/transfer.h"
+
 namespace tera {
 
 std::vector<double> rope_frequencies(const RopeConfig& c, std::int64_t head_dim, bool single) {
@@ -27,29 +29,30 @@ std::vector<double> rope_frequencies(const RopeConfig& c, std::int64_t head_dim,
 }
 
 template <class A>
-void RopeCache::build(std::int64_t positions, std::vector<A>& memory) {
+void RopeCache::build(const Exec& exec, std::int64_t positions) {
     constexpr bool single = std::is_same_v<A, float>;
     std::vector<double> f = rope_frequencies(config_, head_dim_, single);
-    auto half = static_cast<std::int64_t>(f.size());
-    memory.resize(static_cast<std::size_t>(2 * positions * half));
-    A *cos = memory.data(), *sin = cos + positions * half;
+    std::vector<A> cos, sin;
     for (std::int64_t p = 0; p < positions; ++p)
-        for (std::int64_t i = 0; i < half; ++i) {
-            double position = static_cast<double>(p) / config_.interpolation,
-                   angle = position * f[static_cast<std::size_t>(i)];
+        for (double frequency : f) {
+            double angle = static_cast<double>(p) / config_.interpolation * frequency;
             if (single) angle = static_cast<float>(angle);
-            cos[p * half + i] = static_cast<A>(std::cos(angle));
-            sin[p * half + i] = static_cast<A>(std::sin(angle));
+            cos.push_back(static_cast<A>(std::cos(angle)));
+            sin.push_back(static_cast<A>(std::sin(angle)));
         }
-    table_ = {tensor_over(cos, {positions, half}), tensor_over(sin, {positions, half}), config_.interleaved};
+    memory_ = std::make_unique<Arena>(Arena::Kind::real, exec.arena->source());
+    Shape shape{positions, static_cast<std::int64_t>(f.size())};
+    table_ = {memory_->tensor(dtype_of<A>, shape), memory_->tensor(dtype_of<A>, shape), config_.interleaved};
+    copy_from_host(exec, table_.cos, cos.data());
+    copy_from_host(exec, table_.sin, sin.data());
 }
 
-const ops::RopeTable& RopeCache::table(DType dtype, std::int64_t positions) {
-    if (!table_.cos || table_.cos.dtype != dtype || table_.cos.rows() < positions) {
+const ops::RopeTable& RopeCache::table(const Exec& exec, DType dtype, std::int64_t positions) {
+    if (!table_.cos || table_.cos.dtype != dtype || table_.cos.device != exec.device || table_.cos.rows() < positions) {
         if (dtype == DType::f64)
-            build(positions, double_);
+            build<double>(exec, positions);
         else
-            build(positions, single_);
+            build<float>(exec, positions);
     }
     return table_;
 }

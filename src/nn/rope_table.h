@@ -4,6 +4,7 @@
 // by s = (L0/λ - low)/(high - low):  f ((1-s)/factor + s).
 #pragma once
 
+#include <memory>
 #include <vector>
 
 #include "nn/model_config.h"
@@ -18,18 +19,17 @@ class RopeCache {
   public:
     RopeCache(const RopeConfig& config, std::int64_t head_dim) : config_(config), head_dim_(head_dim) {}
 
-    /// A table of at least `positions` rows in `dtype` (f32 or f64).
-    const ops::RopeTable& table(DType dtype, std::int64_t positions);
+    /// A table of at least `positions` rows in `dtype` (f32 or f64), on exec's device.
+    const ops::RopeTable& table(const Exec& exec, DType dtype, std::int64_t positions);
 
   private:
     template <class A>
-    void build(std::int64_t positions, std::vector<A>& memory);
+    void build(const Exec& exec, std::int64_t positions);
 
     RopeConfig config_;
     std::int64_t head_dim_;
     ops::RopeTable table_;
-    std::vector<float> single_;
-    std::vector<double> double_;
+    std::unique_ptr<Arena> memory_;
 };
 
 }  // namespace tera

@@ -4,10 +4,8 @@
 
 namespace tera::ops {
 
-namespace cpu {
-void activation(const Exec& exec, ActivationKind kind, Tensor a, ConstTensor h);
-void activation_backward(const Exec& exec, ActivationKind kind, Tensor dh, ConstTensor da, ConstTensor h);
-}  // namespace cpu
+TERA_BACKENDS(void activation(const Exec& exec, ActivationKind kind, Tensor a, ConstTensor h))
+TERA_BACKENDS(void activation_backward(const Exec& exec, ActivationKind kind, Tensor dh, ConstTensor da, ConstTensor h))
 
 Tensor activation(const Exec& exec, ActivationKind kind, ConstTensor h) {
     bool gated = kind == ActivationKind::swiglu || kind == ActivationKind::geglu;

@@ -3,6 +3,13 @@
 #include "ops/dispatch.h"
 
 namespace tera::ops {
+
+TERA_BACKENDS(void attention(const Exec& exec, const AttentionSpec& spec, const AttentionOut& out,
+                             HeadRows<ConstTensor> q, HeadRows<ConstTensor> k, HeadRows<ConstTensor> v))
+TERA_BACKENDS(void attention_backward(const Exec& exec, const AttentionSpec& spec, const AttentionGrads& grads,
+                                      ConstTensor d_o, HeadRows<ConstTensor> q, HeadRows<ConstTensor> k,
+                                      HeadRows<ConstTensor> v, const AttentionOut& out))
+
 namespace {
 
 void check(const AttentionSpec& s, const HeadRows<ConstTensor>& q, const HeadRows<ConstTensor>& k,

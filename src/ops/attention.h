@@ -46,12 +46,4 @@ void attention_backward(const Exec& exec, const AttentionSpec& spec, const Atten
                         HeadRows<ConstTensor> q, HeadRows<ConstTensor> k, HeadRows<ConstTensor> v,
                         const AttentionOut& out);
 
-namespace cpu {
-void attention(const Exec& exec, const AttentionSpec& spec, const AttentionOut& out, HeadRows<ConstTensor> q,
-               HeadRows<ConstTensor> k, HeadRows<ConstTensor> v);
-void attention_backward(const Exec& exec, const AttentionSpec& spec, const AttentionGrads& grads, ConstTensor d_o,
-                        HeadRows<ConstTensor> q, HeadRows<ConstTensor> k, HeadRows<ConstTensor> v,
-                        const AttentionOut& out);
-}  // namespace cpu
-
 }  // namespace tera::ops

@@ -11,6 +11,13 @@
 #include "ops/vec_math.h"
 
 namespace tera::ops::cpu {
+
+void attention(const Exec& exec, const AttentionSpec& spec, const AttentionOut& out, HeadRows<ConstTensor> q,
+               HeadRows<ConstTensor> k, HeadRows<ConstTensor> v);
+void attention_backward(const Exec& exec, const AttentionSpec& spec, const AttentionGrads& grads, ConstTensor d_o,
+                        HeadRows<ConstTensor> q, HeadRows<ConstTensor> k, HeadRows<ConstTensor> v,
+                        const AttentionOut& out);
+
 namespace {
 
 constexpr std::int64_t query_block = 64;

@@ -5,6 +5,13 @@
 #include "ops/dispatch.h"
 
 namespace tera::ops {
+
+TERA_BACKENDS(void convert(const Exec& exec, Tensor out, ConstTensor x))
+TERA_BACKENDS(void add_to(const Exec& exec, Tensor y, ConstTensor x))
+TERA_BACKENDS(void fill_zero(const Exec& exec, Tensor x))
+TERA_BACKENDS(void copy(const Exec& exec, Tensor out, ConstTensor x))
+TERA_BACKENDS(void copy_columns(const Exec& exec, Tensor out, ConstTensor x, std::int64_t first))
+
 namespace cpu {
 
 void convert(const Exec& exec, Tensor out, ConstTensor x) {
@@ -37,6 +44,21 @@ void fill_zero(const Exec& exec, Tensor x) {
                  [&](std::int64_t b, std::int64_t e) { std::memset(x.data + b, 0, static_cast<std::size_t>(e - b)); });
 }
 
+void copy(const Exec& exec, Tensor out, ConstTensor x) {
+    parallel_for(exec, static_cast<std::int64_t>(x.bytes()), 1 << 20, [&](std::int64_t b, std::int64_t e) {
+        std::memcpy(out.data + b, x.data + b, static_cast<std::size_t>(e - b));
+    });
+}
+
+void copy_columns(const Exec& exec, Tensor out, ConstTensor x, std::int64_t first) {
+    std::size_t item = size_of(x.dtype), bytes = static_cast<std::size_t>(out.cols()) * item;
+    parallel_for(exec, out.rows(), grain_rows(out.cols()), [&](std::int64_t r0, std::int64_t r1) {
+        for (std::int64_t r = r0; r < r1; ++r)
+            std::memcpy(out.data + static_cast<std::size_t>(r) * bytes,
+                        x.data + static_cast<std::size_t>(r * x.cols() + first) * item, bytes);
+    });
+}
+
 }  // namespace cpu
 
 void convert(const Exec& exec, Tensor out, ConstTensor x) {
@@ -57,5 +79,16 @@ void add_to(const Exec& exec, Tensor y, ConstTensor x) {
 }
 
 void fill_zero(const Exec& exec, Tensor x) { TERA_DISPATCH(exec, fill_zero(exec, x)); }
+
+void copy(const Exec& exec, Tensor out, ConstTensor x) {
+    TERA_CHECK(out.dtype == x.dtype && out.shape == x.shape, out.shape, " and ", x.shape);
+    TERA_DISPATCH(exec, copy(exec, out, x));
+}
+
+void copy_columns(const Exec& exec, Tensor out, ConstTensor x, std::int64_t first) {
+    TERA_CHECK(out.dtype == x.dtype && out.rows() == x.rows() && first >= 0 && first + out.cols() <= x.cols(),
+               out.shape, " from column ", first, " of ", x.shape);
+    TERA_DISPATCH(exec, copy_columns(exec, out, x, first));
+}
 
 }  // namespace tera::ops

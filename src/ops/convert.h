@@ -12,6 +12,10 @@ ConstTensor as_dtype(const Exec& exec, ConstTensor x, DType dtype);
 /// y += x (same dtype and shape).
 void add_to(const Exec& exec, Tensor y, ConstTensor x);
 void fill_zero(const Exec& exec, Tensor x);
+/// out = x, byte for byte.
+void copy(const Exec& exec, Tensor out, ConstTensor x);
+/// out [T,n] = columns [first, first + n) of x [T,m].
+void copy_columns(const Exec& exec, Tensor out, ConstTensor x, std::int64_t first);
 
 namespace cpu {
 

@@ -3,6 +3,15 @@
 
 #include "core/exec.h"
 
+/// Declares a backend function in both namespaces.
+#define TERA_BACKENDS(...) \
+    namespace cpu {        \
+    __VA_ARGS__;           \
+    }                      \
+    namespace cuda {       \
+    __VA_ARGS__;           \
+    }
+
 #ifdef TERA_WITH_CUDA
 #define TERA_DISPATCH(exec, call)          \
     do {                                   \

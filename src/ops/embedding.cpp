@@ -4,11 +4,9 @@
 
 namespace tera::ops {
 
-namespace cpu {
-void embedding(const Exec& exec, Tensor x, ConstTensor word, ConstTensor position, const std::int32_t* tokens,
-               const std::int32_t* positions);
-void embedding_backward(const Exec& exec, Tensor table_grad, ConstTensor dx, const std::int32_t* indices);
-}  // namespace cpu
+TERA_BACKENDS(void embedding(const Exec& exec, Tensor x, ConstTensor word, ConstTensor position,
+                             const std::int32_t* tokens, const std::int32_t* positions))
+TERA_BACKENDS(void embedding_backward(const Exec& exec, Tensor table_grad, ConstTensor dx, const std::int32_t* indices))
 
 Tensor embedding(const Exec& exec, ConstTensor word, ConstTensor position, const std::int32_t* tokens,
                  const std::int32_t* positions, std::int64_t T) {

@@ -14,6 +14,11 @@ void check_2d(const char* what, const ConstTensor& t, std::int64_t cols) {
 
 }  // namespace
 
+TERA_BACKENDS(void linear(const Exec& exec, Tensor y, ConstTensor x, ConstTensor w, ConstTensor bias))
+TERA_BACKENDS(void linear_dgrad(const Exec& exec, Tensor dx, ConstTensor dy, ConstTensor w))
+TERA_BACKENDS(void linear_wgrad(const Exec& exec, Tensor dw, ConstTensor dy, ConstTensor x))
+TERA_BACKENDS(void column_sum(const Exec& exec, Tensor out, ConstTensor x))
+
 namespace cpu {
 
 void linear(const Exec& exec, Tensor y, ConstTensor x, ConstTensor w, ConstTensor bias) {

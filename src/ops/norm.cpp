@@ -1,7 +1,6 @@
 #include "ops/norm.h"
 
-#include "ops/dispatch.h"
-#include "ops/norm_cpu.h"
+#include "ops/norm_backends.h"
 
 namespace tera::ops {
 

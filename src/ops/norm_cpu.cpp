@@ -1,4 +1,4 @@
-#include "ops/norm_cpu.h"
+#include "ops/norm_backends.h"
 
 #include <cmath>
 

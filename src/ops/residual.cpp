@@ -4,9 +4,8 @@
 
 namespace tera::ops {
 
-namespace cpu {
-void dropout_add(const Exec& exec, Tensor out, ConstTensor x, ConstTensor y, ConstTensor bias, const Dropout& dropout);
-}
+TERA_BACKENDS(void dropout_add(const Exec& exec, Tensor out, ConstTensor x, ConstTensor y, ConstTensor bias,
+                               const Dropout& dropout))
 
 Tensor dropout_add(const Exec& exec, ConstTensor x, ConstTensor y, ConstTensor bias, const Dropout& dropout) {
     TERA_CHECK(!x || x.shape == y.shape, x.shape, " and ", y.shape);

@@ -4,10 +4,8 @@
 
 namespace tera::ops {
 
-namespace cpu {
-void rope(const Exec& exec, Tensor qkv, const RopeTable& table, const std::int32_t* positions, RopeHeads heads,
-          bool inverse);
-}
+TERA_BACKENDS(void rope(const Exec& exec, Tensor qkv, const RopeTable& table, const std::int32_t* positions,
+                        RopeHeads heads, bool inverse))
 
 void rope(const Exec& exec, Tensor qkv, const RopeTable& table, const std::int32_t* positions, RopeHeads heads,
           bool inverse) {

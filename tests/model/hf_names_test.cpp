@@ -68,7 +68,7 @@ TEST(HfNames, Gpt2HasItsNamesAndTransposedMatrices) {
     EXPECT_EQ(list.size(), 2u + 12u * 2u + 2u);
     EXPECT_EQ(find(list, "transformer.wte.weight").shape, (Shape{c.true_vocab, c.hidden}));
     EXPECT_EQ(find(list, "transformer.wpe.weight").param, "embedding.position.weight");
-    const HfTensor& qkv = find(list, "transformer.h.1.attn.c_attn.weight");
+    const HfTensor qkv = find(list, "transformer.h.1.attn.c_attn.weight");
     EXPECT_TRUE(qkv.transposed);
     EXPECT_EQ(qkv.shape, (Shape{c.hidden, 3 * c.hidden}));
     EXPECT_EQ(qkv.param, "layers.1.attention.qkv.weight");
@@ -82,11 +82,11 @@ TEST(HfNames, LlamaSplitsTheFusedMatrices) {
     const ModelConfig c = tiny_llama();
     const auto list = hf_tensors(c, HfArchitecture::llama);
     EXPECT_EQ(list.size(), 1u + 9u * 2u + 1u + 1u);
-    const HfTensor& k = find(list, "model.layers.1.self_attn.k_proj.weight");
+    const HfTensor k = find(list, "model.layers.1.self_attn.k_proj.weight");
     EXPECT_EQ(k.param, "layers.1.attention.qkv.weight");
     EXPECT_EQ(k.row_begin, c.heads * c.head_dim);
     EXPECT_EQ(k.shape, (Shape{c.kv_heads * c.head_dim, c.hidden}));
-    const HfTensor& v = find(list, "model.layers.1.self_attn.v_proj.weight");
+    const HfTensor v = find(list, "model.layers.1.self_attn.v_proj.weight");
     EXPECT_EQ(v.row_begin, (c.heads + c.kv_heads) * c.head_dim);
     EXPECT_EQ(find(list, "model.layers.0.mlp.gate_proj.weight").row_begin, 0);
     EXPECT_EQ(find(list, "model.layers.0.mlp.up_proj.weight").row_begin, c.ffn);

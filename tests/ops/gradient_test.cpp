@@ -231,15 +231,17 @@ TEST(Gradient, cross_entropy) {
     Tensor z = w.random(DType::f64, {6, 11}, 4), loss_values = w.zeros(DType::f64, {6}),
            copy = w.zeros(DType::f64, {6, 11});
     std::vector<std::int32_t> labels = w.random_ints(6, 11);
-    std::vector<double> weight{0.5, 1, 0, 2, 0.25, 3};
+    std::vector<float> mask{0.5, 1, 0, 2, 0.25, 3};
+    std::vector<double> weight;
+    for (float m : mask) weight.push_back(0.7 * static_cast<double>(m));
     auto loss = [&] {
         std::memcpy(copy.data, z.data, z.bytes());
-        cross_entropy(e, loss_values, copy, labels.data(), nullptr);
+        cross_entropy(e, loss_values, copy, labels.data(), nullptr, 0);
         return dot(values(loss_values), weight);
     };
     Tensor dz = w.zeros(DType::f64, {6, 11});
     std::memcpy(dz.data, z.data, z.bytes());
-    cross_entropy(e, loss_values, dz, labels.data(), weight.data());
+    cross_entropy(e, loss_values, dz, labels.data(), mask.data(), 0.7);
     check_gradient("logits", z, dz, loss);
 }
 

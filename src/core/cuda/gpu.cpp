@@ -1,0 +1,85 @@
+#include "core/cuda/gpu.h"
+
+#include "core/cuda/check.h"
+
+namespace tera {
+
+void cuda_failed(const char* file, int line, const char* call, const char* text) {
+    std::string_view path = file;
+    if (auto at = path.rfind("/src/"); at != path.npos) path.remove_prefix(at + 1);
+    throw Error(cat(path, ":", line, ": ", call, ": ", text));
+}
+
+namespace {
+
+class DeviceMemory final : public MemorySource {
+  public:
+    explicit DeviceMemory(Gpu& gpu) : gpu_(gpu) {}
+    Device device() const override { return Device::cuda; }
+    std::byte* take(std::size_t bytes) override {
+        void* p = nullptr;
+        if (cudaMalloc(&p, bytes) == cudaSuccess) return static_cast<std::byte*>(p);
+        cudaGetLastError();
+        std::size_t free = 0, total = 0;
+        cudaMemGetInfo(&free, &total);
+        throw Error(cat("out of GPU memory: wanted ", bytes >> 20, " MiB more, ", free >> 20, " of ", total >> 20,
+                        " MiB are free on ", gpu_.name));
+    }
+    void give_back(std::byte* data, std::size_t) override {
+        gpu_.synchronize();
+        cudaFree(data);
+    }
+    void zero(std::byte* data, std::size_t bytes) override {
+        TERA_CUDA(cudaMemsetAsync(data, 0, bytes, gpu_.stream));
+        gpu_.synchronize();
+    }
+
+  private:
+    Gpu& gpu_;
+};
+
+}  // namespace
+
+int gpu_count() {
+    int n = 0;
+    if (cudaGetDeviceCount(&n) != cudaSuccess) {
+        cudaGetLastError();
+        return 0;
+    }
+    return n;
+}
+
+Gpu::Gpu(int which) : device(which) {
+    int n = 0;
+    if (cudaError_t status = cudaGetDeviceCount(&n); status != cudaSuccess) {
+        cudaGetLastError();
+        usage_error("no usable GPU: ", cudaGetErrorString(status), "; install the NVIDIA driver or use --device cpu");
+    }
+    if (which < 0 || which >= n)
+        usage_error("GPU ", which, " asked for, but there are ", n, "; check CUDA_VISIBLE_DEVICES and the local rank");
+    TERA_CUDA(cudaSetDevice(which));
+    cudaDeviceProp properties;
+    TERA_CUDA(cudaGetDeviceProperties(&properties, which));
+    name = properties.name;
+    multiprocessors = properties.multiProcessorCount;
+    total_bytes = properties.totalGlobalMem;
+    if (properties.major < 8)
+        usage_error(name, " has compute capability ", properties.major, ".", properties.minor,
+                    "; 8.0 or newer is needed: use --device cpu");
+    TERA_CUDA(cudaStreamCreateWithFlags(&stream, cudaStreamNonBlocking));
+    TERA_CUBLAS(cublasLtCreate(&blas));
+    TERA_CUDA(cudaMalloc(&workspace, workspace_bytes));
+    memory_ = std::make_unique<DeviceMemory>(*this);
+}
+
+Gpu::~Gpu() {
+    gemm_plans.reset();
+    attention_plans.reset();
+    if (blas) cublasLtDestroy(blas);
+    if (workspace) cudaFree(workspace);
+    if (stream) cudaStreamDestroy(stream);
+}
+
+void Gpu::synchronize() const { TERA_CUDA(cudaStreamSynchronize(stream)); }
+
+}  // namespace tera

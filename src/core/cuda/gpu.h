@@ -1,0 +1,42 @@
+// Gpu: one device, the stream everything of a rank runs on, and the handles of the libraries.
+#pragma once
+
+#include <cublasLt.h>
+#include <cuda_runtime.h>
+
+#include <memory>
+#include <string>
+
+#include "core/memory.h"
+
+namespace tera {
+
+struct Gpu {
+    /// UsageError, in one line, if there is no driver, no such device, or the device is too old.
+    explicit Gpu(int device);
+    ~Gpu();
+    Gpu(const Gpu&) = delete;
+    Gpu& operator=(const Gpu&) = delete;
+
+    int device;
+    int multiprocessors = 0;
+    std::string name;
+    std::size_t total_bytes = 0;
+    cudaStream_t stream = nullptr;
+    cublasLtHandle_t blas = nullptr;
+    void* workspace = nullptr;
+    static constexpr std::size_t workspace_bytes = std::size_t{64} << 20;
+    std::shared_ptr<void> gemm_plans, attention_plans;
+
+    void synchronize() const;
+    /// Device memory, by plain allocations.
+    MemorySource& memory() { return *memory_; }
+
+  private:
+    std::unique_ptr<MemorySource> memory_;
+};
+
+/// How many devices this process can use: 0 without a driver.
+int gpu_count();
+
+}  // namespace tera

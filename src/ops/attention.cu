@@ -1,0 +1,221 @@
+// Attention on the GPU where cuDNN has no kernel: f32 and f64, document masks, dropout by our own random numbers, any
+// head dimension up to 256. One warp per row, nothing shared, no atomics: always the same bits.
+#include "ops/attention.h"
+#include "ops/attention_cudnn.h"
+#include "ops/cuda_types.cuh"
+
+namespace tera::ops::cuda {
+namespace {
+
+template <class A>
+__device__ inline A exp_of(A x);
+template <>
+__device__ inline float exp_of(float x) {
+    return __expf(x);
+}
+template <>
+__device__ inline double exp_of(double x) {
+    return exp(x);
+}
+
+template <class A>
+__device__ inline A warp_sum(A v) {
+#pragma unroll
+    for (int d = 16; d > 0; d >>= 1) v += __shfl_xor_sync(0xffffffffu, v, d);
+    return v;
+}
+
+struct Heads {
+    std::int64_t B, Sq, Sk, H, G, K;
+    double scale;
+    bool causal;
+    const std::int32_t* doc_start;
+    double dropout;
+    std::uint32_t threshold;
+    DropoutSite site;
+    const std::int64_t* sample;
+
+    __device__ std::int64_t first_key(std::int64_t b, std::int64_t q) const {
+        return doc_start ? doc_start[q * B + b] : 0;
+    }
+    __device__ std::int64_t end_key(std::int64_t q) const { return causal ? q + (Sk - Sq) + 1 : Sk; }
+    /// Factor on the probability: 0 or 1/(1-p).
+    __device__ double keep(std::int64_t b, std::int64_t h, std::int64_t q, std::int64_t k) const {
+        std::uint64_t groups = static_cast<std::uint64_t>((Sk + 3) / 4);
+        U32x4 words = dropout_words(
+            site, sample[b], static_cast<std::uint64_t>(h * Sq + q) * groups + static_cast<std::uint64_t>(k / 4));
+        return words.v[k % 4] < threshold ? 0.0 : 1.0 / (1.0 - dropout);
+    }
+};
+
+/// Rows of heads: element (s, b, h, k) at base[(s·B + b)·width + h·K + k].
+template <class T>
+struct Rows {
+    T* base;
+    std::int64_t width;
+    __device__ T* at(const Heads& n, std::int64_t s, std::int64_t b, std::int64_t h) const {
+        return base + (s * n.B + b) * width + h * n.K;
+    }
+};
+
+constexpr int lanes_of = 8;  // a lane holds up to 8 of at most 256 elements
+
+template <class T, class A>
+__device__ inline void load_row(A (&out)[lanes_of], const T* row, int K) {
+    int lane = threadIdx.x & 31;
+#pragma unroll
+    for (int j = 0; j < lanes_of; ++j) out[j] = lane + 32 * j < K ? static_cast<A>(widen(row[lane + 32 * j])) : A(0);
+}
+template <class T, class A>
+__device__ inline void store_row(T* row, const A (&in)[lanes_of], int K) {
+    int lane = threadIdx.x & 31;
+#pragma unroll
+    for (int j = 0; j < lanes_of; ++j)
+        if (lane + 32 * j < K) row[lane + 32 * j] = narrow<T>(in[j]);
+}
+template <class A>
+__device__ inline A dot_rows(const A (&a)[lanes_of], const A (&b)[lanes_of]) {
+    A s = 0;
+#pragma unroll
+    for (int j = 0; j < lanes_of; ++j) s += a[j] * b[j];
+    return warp_sum(s);
+}
+
+template <class T, class A>
+__global__ void forward_kernel(Rows<T> o, A* lse, Rows<const T> q, Rows<const T> k, Rows<const T> v, Heads n) {
+    std::int64_t item = (blockIdx.x * std::int64_t{blockDim.x} + threadIdx.x) / 32;
+    if (item >= n.B * n.H * n.Sq) return;
+    std::int64_t row = item % n.Sq, h = item / n.Sq % n.H, b = item / (n.Sq * n.H), g = h / (n.H / n.G);
+    int K = static_cast<int>(n.K);
+    A qr[lanes_of], kr[lanes_of], out[lanes_of] = {}, top = A(-3.0e38), sum = 0;
+    load_row(qr, q.at(n, row, b, h), K);
+    for (std::int64_t key = n.first_key(b, row); key < n.end_key(row); ++key) {
+        load_row(kr, k.at(n, key, b, g), K);
+        A s = dot_rows(qr, kr) * static_cast<A>(n.scale);
+        A higher = s > top ? s : top, shrink = exp_of(top - higher), p = exp_of(s - higher);
+        top = higher;
+        sum = sum * shrink + p;
+        A kept = n.dropout > 0 ? p * static_cast<A>(n.keep(b, h, row, key)) : p;
+        load_row(kr, v.at(n, key, b, g), K);
+#pragma unroll
+        for (int j = 0; j < lanes_of; ++j) out[j] = out[j] * shrink + kept * kr[j];
+    }
+#pragma unroll
+    for (int j = 0; j < lanes_of; ++j) out[j] /= sum;
+    store_row(o.at(n, row, b, h), out, K);
+    if ((threadIdx.x & 31) == 0) lse[(b * n.H + h) * n.Sq + row] = top + static_cast<A>(log(sum));
+}
+
+template <class T, class A>
+__global__ void query_gradient(Rows<T> dq, A* delta, Rows<const T> d_o, Rows<const T> o, const A* lse, Rows<const T> q,
+                               Rows<const T> k, Rows<const T> v, Heads n) {
+    std::int64_t item = (blockIdx.x * std::int64_t{blockDim.x} + threadIdx.x) / 32;
+    if (item >= n.B * n.H * n.Sq) return;
+    std::int64_t row = item % n.Sq, h = item / n.Sq % n.H, b = item / (n.Sq * n.H), g = h / (n.H / n.G);
+    int K = static_cast<int>(n.K);
+    A qr[lanes_of], dor[lanes_of], other[lanes_of], sum[lanes_of] = {};
+    load_row(qr, q.at(n, row, b, h), K);
+    load_row(dor, d_o.at(n, row, b, h), K);
+    load_row(other, o.at(n, row, b, h), K);
+    A shift = lse[(b * n.H + h) * n.Sq + row], d = dot_rows(dor, other);
+    if ((threadIdx.x & 31) == 0) delta[(b * n.H + h) * n.Sq + row] = d;
+    for (std::int64_t key = n.first_key(b, row); key < n.end_key(row); ++key) {
+        load_row(other, v.at(n, key, b, g), K);
+        A dp = dot_rows(dor, other);
+        if (n.dropout > 0) dp *= static_cast<A>(n.keep(b, h, row, key));
+        load_row(other, k.at(n, key, b, g), K);
+        A p = exp_of(dot_rows(qr, other) * static_cast<A>(n.scale) - shift),
+          ds = p * (dp - d) * static_cast<A>(n.scale);
+#pragma unroll
+        for (int j = 0; j < lanes_of; ++j) sum[j] += ds * other[j];
+    }
+    store_row(dq.at(n, row, b, h), sum, K);
+}
+
+template <class T, class A>
+__global__ void key_gradient(Rows<T> dk, Rows<T> dv, const A* delta, Rows<const T> d_o, const A* lse, Rows<const T> q,
+                             Rows<const T> k, Rows<const T> v, Heads n) {
+    std::int64_t item = (blockIdx.x * std::int64_t{blockDim.x} + threadIdx.x) / 32;
+    if (item >= n.B * n.G * n.Sk) return;
+    std::int64_t key = item % n.Sk, g = item / n.Sk % n.G, b = item / (n.Sk * n.G);
+    int K = static_cast<int>(n.K);
+    A kr[lanes_of], vr[lanes_of], qr[lanes_of], dor[lanes_of], sum_k[lanes_of] = {}, sum_v[lanes_of] = {};
+    load_row(kr, k.at(n, key, b, g), K);
+    load_row(vr, v.at(n, key, b, g), K);
+    std::int64_t per_group = n.H / n.G, first = n.causal ? key - (n.Sk - n.Sq) : 0;
+    for (std::int64_t h = g * per_group; h < (g + 1) * per_group; ++h)
+        for (std::int64_t row = first > 0 ? first : 0; row < n.Sq; ++row) {
+            if (key < n.first_key(b, row)) continue;
+            load_row(qr, q.at(n, row, b, h), K);
+            load_row(dor, d_o.at(n, row, b, h), K);
+            std::int64_t at = (b * n.H + h) * n.Sq + row;
+            A p = exp_of(dot_rows(qr, kr) * static_cast<A>(n.scale) - lse[at]), dp = dot_rows(dor, vr), kept = p;
+            if (n.dropout > 0) {
+                A factor = static_cast<A>(n.keep(b, h, row, key));
+                kept = p * factor;
+                dp *= factor;
+            }
+            A ds = p * (dp - delta[at]) * static_cast<A>(n.scale);
+#pragma unroll
+            for (int j = 0; j < lanes_of; ++j) {
+                sum_k[j] += ds * qr[j];
+                sum_v[j] += kept * dor[j];
+            }
+        }
+    store_row(dk.at(n, key, b, g), sum_k, K);
+    store_row(dv.at(n, key, b, g), sum_v, K);
+}
+
+Heads heads_of(const AttentionSpec& s) {
+    return {
+        s.B,    s.Sq,    s.Sk, s.H, s.G, s.K, s.scale, s.causal, s.doc_start, s.dropout, dropout_threshold(s.dropout),
+        s.site, s.sample};
+}
+
+template <class T>
+Rows<const device_t<T>> rows(const HeadRows<ConstTensor>& r) {
+    return {dptr<T>(r.data) + r.offset, r.data.cols()};
+}
+template <class T>
+Rows<device_t<T>> rows(const HeadRows<Tensor>& r) {
+    return {dptr<T>(r.data) + r.offset, r.data.cols()};
+}
+
+}  // namespace
+
+void attention(const Exec& exec, const AttentionSpec& spec, const AttentionOut& out, HeadRows<ConstTensor> q,
+               HeadRows<ConstTensor> k, HeadRows<ConstTensor> v) {
+    if (cudnn_attention(exec, spec, out, q, k, v)) return;
+    TERA_CHECK(spec.K <= 32 * lanes_of, "head dimension ", spec.K);
+    dispatch_float(q.data.dtype, [&](auto zero) {
+        using T = decltype(zero);
+        using A = acc_t<T>;
+        forward_kernel<device_t<T>, A>
+            <<<blocks_for(spec.B * spec.H * spec.Sq, 4, INT32_MAX), 128, 0, exec.gpu->stream>>>(
+                rows<T>(HeadRows<Tensor>{out.o, 0}), out.lse.ptr<A>(), rows<T>(q), rows<T>(k), rows<T>(v),
+                heads_of(spec));
+    });
+    TERA_LAUNCHED();
+}
+
+void attention_backward(const Exec& exec, const AttentionSpec& spec, const AttentionGrads& grads, ConstTensor d_o,
+                        HeadRows<ConstTensor> q, HeadRows<ConstTensor> k, HeadRows<ConstTensor> v,
+                        const AttentionOut& out) {
+    if (cudnn_attention_backward(exec, spec, grads, d_o, q, k, v, out)) return;
+    dispatch_float(q.data.dtype, [&](auto zero) {
+        using T = decltype(zero);
+        using A = acc_t<T>;
+        ArenaScope scope(*exec.arena);
+        A* delta = exec.tensor(dtype_of<A>, out.lse.shape).template ptr<A>();
+        auto o = rows<T>(HeadRows<ConstTensor>{out.o, 0}), dor = rows<T>(HeadRows<ConstTensor>{d_o, 0});
+        query_gradient<device_t<T>, A>
+            <<<blocks_for(spec.B * spec.H * spec.Sq, 4, INT32_MAX), 128, 0, exec.gpu->stream>>>(
+                rows<T>(grads.dq), delta, dor, o, out.lse.ptr<A>(), rows<T>(q), rows<T>(k), rows<T>(v), heads_of(spec));
+        key_gradient<device_t<T>, A><<<blocks_for(spec.B * spec.G * spec.Sk, 4, INT32_MAX), 128, 0, exec.gpu->stream>>>(
+            rows<T>(grads.dk), rows<T>(grads.dv), delta, dor, out.lse.ptr<A>(), rows<T>(q), rows<T>(k), rows<T>(v),
+            heads_of(spec));
+    });
+    TERA_LAUNCHED();
+}
+
+}  // namespace tera::ops::cuda

@@ -1,0 +1,201 @@
+#include "ops/attention_cudnn.h"
+
+#include "core/cuda/check.h"
+#include "core/cuda/gpu.h"
+
+#ifdef TERA_WITH_CUDNN
+#include <cudnn_frontend.h>
+
+#include <map>
+#include <tuple>
+
+namespace tera::ops::cuda {
+namespace {
+
+namespace fe = cudnn_frontend;
+using Attributes = fe::graph::Tensor_attributes;
+using Graph = fe::graph::Graph;
+
+enum Uid : std::int64_t { uid_q = 1, uid_k, uid_v, uid_o, uid_stats, uid_do, uid_dq, uid_dk, uid_dv };
+
+/// Everything a plan depends on: sizes, row widths, dtype, scale.
+using Key = std::tuple<std::array<std::int64_t, 6>, std::array<std::int64_t, 7>, DType, bool, double, bool>;
+
+struct Plans {
+    cudnnHandle_t handle = nullptr;
+    std::map<Key, std::shared_ptr<Graph>> graphs;
+    ~Plans() {
+        graphs.clear();
+        if (handle) cudnnDestroy(handle);
+    }
+};
+
+void check(const fe::error_t& status, const char* what) {
+    if (status.is_bad()) throw Error(cat("cuDNN attention, ", what, ": ", status.err_msg));
+}
+
+Plans& plans_of(Gpu& gpu) {
+    if (!gpu.attention_plans) {
+        auto plans = std::make_shared<Plans>();
+        if (cudnnStatus_t s = cudnnCreate(&plans->handle); s != CUDNN_STATUS_SUCCESS)
+            throw Error(cat("cudnnCreate: ", cudnnGetErrorString(s)));
+        if (cudnnStatus_t s = cudnnSetStream(plans->handle, gpu.stream); s != CUDNN_STATUS_SUCCESS)
+            throw Error(cat("cudnnSetStream: ", cudnnGetErrorString(s)));
+        gpu.attention_plans = plans;
+    }
+    return *static_cast<Plans*>(gpu.attention_plans.get());
+}
+
+bool applies(const AttentionSpec& s, DType dtype) {
+    return (dtype == DType::bf16 || dtype == DType::f16) && s.dropout == 0 && !s.doc_start && s.K % 8 == 0 &&
+           s.K <= 256 && s.Sq == s.Sk;
+}
+
+/// [B, heads, S, K] inside rows s·B + b of the given width.
+std::shared_ptr<Attributes> tensor(Graph& graph, std::int64_t uid, const AttentionSpec& s, std::int64_t heads,
+                                   std::int64_t S, std::int64_t width) {
+    return graph.tensor(
+        Attributes().set_uid(uid).set_dim({s.B, heads, S, s.K}).set_stride({width, s.K, s.B * width, 1}));
+}
+void as_output(const std::shared_ptr<Attributes>& t, std::int64_t uid, const AttentionSpec& s, std::int64_t heads,
+               std::int64_t S, std::int64_t width) {
+    t->set_uid(uid).set_output(true).set_dim({s.B, heads, S, s.K}).set_stride({width, s.K, s.B * width, 1});
+}
+std::vector<std::int64_t> stats_dim(const AttentionSpec& s) { return {s.B, s.H, s.Sq, 1}; }
+std::vector<std::int64_t> stats_stride(const AttentionSpec& s) { return {s.H * s.Sq, s.Sq, 1, 1}; }
+
+std::shared_ptr<Graph> new_graph(DType dtype) {
+    auto graph = std::make_shared<Graph>();
+    graph->set_io_data_type(dtype == DType::bf16 ? fe::DataType_t::BFLOAT16 : fe::DataType_t::HALF)
+        .set_intermediate_data_type(fe::DataType_t::FLOAT)
+        .set_compute_data_type(fe::DataType_t::FLOAT);
+    return graph;
+}
+
+void run(const Exec& exec, Plans& plans, Graph& graph, std::unordered_map<std::int64_t, void*> pointers) {
+    ArenaScope scope(*exec.arena);
+    std::int64_t bytes = 0;
+    check(graph.get_workspace_size(bytes), "workspace size");
+    void* workspace = bytes > 0 ? exec.tensor(DType::u8, {bytes}).data : nullptr;
+    check(graph.execute(plans.handle, pointers, workspace), "execution");
+}
+
+void* pointer(const HeadRows<ConstTensor>& r) {
+    return const_cast<std::byte*>(r.data.data) + static_cast<std::size_t>(r.offset) * size_of(r.data.dtype);
+}
+void* pointer(const HeadRows<Tensor>& r) {
+    return r.data.data + static_cast<std::size_t>(r.offset) * size_of(r.data.dtype);
+}
+
+}  // namespace
+
+bool cudnn_attention(const Exec& exec, const AttentionSpec& s, const AttentionOut& out, HeadRows<ConstTensor> q,
+                     HeadRows<ConstTensor> k, HeadRows<ConstTensor> v) {
+    DType dtype = q.data.dtype;
+    if (!applies(s, dtype)) return false;
+    Plans& plans = plans_of(*exec.gpu);
+    Key key{{s.B, s.Sq, s.Sk, s.H, s.G, s.K},
+            {q.data.cols(), k.data.cols(), v.data.cols(), out.o.cols(), 0, 0, 0},
+            dtype,
+            s.causal,
+            s.scale,
+            false};
+    std::shared_ptr<Graph>& graph = plans.graphs[key];
+    if (!graph) {
+        auto g = new_graph(dtype);
+        auto options = fe::graph::SDPA_attributes()
+                           .set_name("attention")
+                           .set_generate_stats(true)
+                           .set_attn_scale(static_cast<float>(s.scale));
+        if (s.causal)
+            options.set_diagonal_alignment(fe::DiagonalAlignment_t::TOP_LEFT).set_diagonal_band_right_bound(0);
+        auto [o, stats] =
+            g->sdpa(tensor(*g, uid_q, s, s.H, s.Sq, q.data.cols()), tensor(*g, uid_k, s, s.G, s.Sk, k.data.cols()),
+                    tensor(*g, uid_v, s, s.G, s.Sk, v.data.cols()), options);
+        as_output(o, uid_o, s, s.H, s.Sq, out.o.cols());
+        stats->set_uid(uid_stats)
+            .set_output(true)
+            .set_data_type(fe::DataType_t::FLOAT)
+            .set_dim(stats_dim(s))
+            .set_stride(stats_stride(s));
+        check(g->build(plans.handle, {fe::HeurMode_t::A}), "planning forward");
+        graph = g;
+    }
+    run(exec, plans, *graph,
+        {{uid_q, pointer(q)},
+         {uid_k, pointer(k)},
+         {uid_v, pointer(v)},
+         {uid_o, out.o.data},
+         {uid_stats, out.lse.data}});
+    return true;
+}
+
+bool cudnn_attention_backward(const Exec& exec, const AttentionSpec& s, const AttentionGrads& grads, ConstTensor d_o,
+                              HeadRows<ConstTensor> q, HeadRows<ConstTensor> k, HeadRows<ConstTensor> v,
+                              const AttentionOut& out) {
+    DType dtype = q.data.dtype;
+    if (!applies(s, dtype)) return false;
+    Plans& plans = plans_of(*exec.gpu);
+    Key key{{s.B, s.Sq, s.Sk, s.H, s.G, s.K},
+            {q.data.cols(), k.data.cols(), v.data.cols(), out.o.cols(), grads.dq.data.cols(), grads.dk.data.cols(),
+             grads.dv.data.cols()},
+            dtype,
+            s.causal,
+            s.scale,
+            true};
+    std::shared_ptr<Graph>& graph = plans.graphs[key];
+    if (!graph) {
+        auto g = new_graph(dtype);
+        auto options = fe::graph::SDPA_backward_attributes()
+                           .set_name("attention_backward")
+                           .set_attn_scale(static_cast<float>(s.scale));
+        if (s.causal)
+            options.set_diagonal_alignment(fe::DiagonalAlignment_t::TOP_LEFT).set_diagonal_band_right_bound(0);
+        options.set_deterministic_algorithm(true);
+        auto stats = g->tensor(Attributes()
+                                   .set_uid(uid_stats)
+                                   .set_data_type(fe::DataType_t::FLOAT)
+                                   .set_dim(stats_dim(s))
+                                   .set_stride(stats_stride(s)));
+        auto [dq, dk, dv] = g->sdpa_backward(
+            tensor(*g, uid_q, s, s.H, s.Sq, q.data.cols()), tensor(*g, uid_k, s, s.G, s.Sk, k.data.cols()),
+            tensor(*g, uid_v, s, s.G, s.Sk, v.data.cols()), tensor(*g, uid_o, s, s.H, s.Sq, out.o.cols()),
+            tensor(*g, uid_do, s, s.H, s.Sq, d_o.cols()), stats, options);
+        as_output(dq, uid_dq, s, s.H, s.Sq, grads.dq.data.cols());
+        as_output(dk, uid_dk, s, s.G, s.Sk, grads.dk.data.cols());
+        as_output(dv, uid_dv, s, s.G, s.Sk, grads.dv.data.cols());
+        check(g->build(plans.handle, {fe::HeurMode_t::A}), "planning backward");
+        graph = g;
+    }
+    run(exec, plans, *graph,
+        {{uid_q, pointer(q)},
+         {uid_k, pointer(k)},
+         {uid_v, pointer(v)},
+         {uid_o, out.o.data},
+         {uid_stats, out.lse.data},
+         {uid_do, const_cast<std::byte*>(d_o.data)},
+         {uid_dq, pointer(grads.dq)},
+         {uid_dk, pointer(grads.dk)},
+         {uid_dv, pointer(grads.dv)}});
+    return true;
+}
+
+}  // namespace tera::ops::cuda
+
+#else
+
+namespace tera::ops::cuda {
+
+bool cudnn_attention(const Exec&, const AttentionSpec&, const AttentionOut&, HeadRows<ConstTensor>,
+                     HeadRows<ConstTensor>, HeadRows<ConstTensor>) {
+    return false;
+}
+bool cudnn_attention_backward(const Exec&, const AttentionSpec&, const AttentionGrads&, ConstTensor,
+                              HeadRows<ConstTensor>, HeadRows<ConstTensor>, HeadRows<ConstTensor>,
+                              const AttentionOut&) {
+    return false;
+}
+
+}  // namespace tera::ops::cuda
+
+#endif

@@ -1,0 +1,150 @@
+// What every kernel file shares: element types on the device, sixteen-byte vectors, block reductions, launch sizes.
+#pragma once
+
+#include <cuda_bf16.h>
+#include <cuda_fp16.h>
+
+#include "core/cuda/check.h"
+#include "core/cuda/gpu.h"
+#include "core/exec.h"
+
+namespace tera::ops::cuda {
+
+template <class T>
+struct device_type {
+    using type = T;
+};
+template <>
+struct device_type<bf16_t> {
+    using type = __nv_bfloat16;
+};
+template <>
+struct device_type<f16_t> {
+    using type = __half;
+};
+template <class T>
+using device_t = typename device_type<T>::type;
+
+template <class T>
+struct device_acc {
+    using type = float;
+};
+template <>
+struct device_acc<double> {
+    using type = double;
+};
+template <class T>
+using dacc_t = typename device_acc<T>::type;
+
+template <class T>
+device_t<T>* dptr(const Tensor& t) {
+    return reinterpret_cast<device_t<T>*>(t.ptr<T>());
+}
+template <class T>
+const device_t<T>* dptr(const ConstTensor& t) {
+    return reinterpret_cast<const device_t<T>*>(t.ptr<T>());
+}
+
+__device__ inline float widen(float x) { return x; }
+__device__ inline double widen(double x) { return x; }
+__device__ inline float widen(__nv_bfloat16 x) { return __bfloat162float(x); }
+__device__ inline float widen(__half x) { return __half2float(x); }
+
+template <class T, class A>
+__device__ inline T narrow(A x);
+template <>
+__device__ inline float narrow<float, float>(float x) {
+    return x;
+}
+template <>
+__device__ inline float narrow<float, double>(double x) {
+    return static_cast<float>(x);
+}
+template <>
+__device__ inline double narrow<double, double>(double x) {
+    return x;
+}
+template <>
+__device__ inline double narrow<double, float>(float x) {
+    return x;
+}
+template <>
+__device__ inline __nv_bfloat16 narrow<__nv_bfloat16, float>(float x) {
+    return __float2bfloat16_rn(x);
+}
+template <>
+__device__ inline __half narrow<__half, float>(float x) {
+    return __float2half_rn(x);
+}
+template <>
+__device__ inline __nv_bfloat16 narrow<__nv_bfloat16, double>(double x) {
+    return __double2bfloat16(x);
+}
+template <>
+__device__ inline __half narrow<__half, double>(double x) {
+    return __double2half(x);
+}
+
+/// Sixteen bytes of T.
+template <class T>
+struct alignas(16) Pack {
+    static constexpr int n = 16 / sizeof(T);
+    T v[n];
+};
+template <class T>
+__device__ inline Pack<T> load_pack(const T* p) {
+    return *reinterpret_cast<const Pack<T>*>(p);
+}
+template <class T>
+__device__ inline void store_pack(T* p, const Pack<T>& x) {
+    *reinterpret_cast<Pack<T>*>(p) = x;
+}
+/// Rows of this many elements can be read by packs (all our tensors begin on 64 bytes).
+template <class T>
+bool packs(std::int64_t cols) {
+    return cols % Pack<T>::n == 0;
+}
+
+struct Sum {
+    template <class A>
+    __device__ A operator()(A a, A b) const {
+        return a + b;
+    }
+};
+struct Max {
+    template <class A>
+    __device__ A operator()(A a, A b) const {
+        return a > b ? a : b;
+    }
+};
+
+/// Reduction over the block, the result on every thread; threads a multiple of 32, at most 1024.
+template <class Op, class A>
+__device__ inline A block_reduce(A x, Op op) {
+    __shared__ A shared[32];
+    int lane = threadIdx.x & 31, warp = threadIdx.x >> 5, warps = blockDim.x >> 5;
+#pragma unroll
+    for (int d = 16; d > 0; d >>= 1) x = op(x, __shfl_xor_sync(0xffffffffu, x, d));
+    __syncthreads();
+    if (lane == 0) shared[warp] = x;
+    __syncthreads();
+    x = shared[lane < warps ? lane : 0];
+    if (lane >= warps) x = shared[0];
+    // Lanes beyond the last warp repeat element 0: harmless for a maximum, masked out of a sum below.
+    if constexpr (std::is_same_v<Op, Sum>) x = lane < warps ? x : A(0);
+#pragma unroll
+    for (int d = 16; d > 0; d >>= 1) x = op(x, __shfl_xor_sync(0xffffffffu, x, d));
+    return x;
+}
+
+inline unsigned blocks_for(std::int64_t n, std::int64_t per_block, std::int64_t most = 1 << 20) {
+    return static_cast<unsigned>(std::min(most, std::max<std::int64_t>(1, (n + per_block - 1) / per_block)));
+}
+
+/// dispatch_float with the device's own type.
+template <class F>
+void dispatch_device(DType t, const F& f) {
+    dispatch_float(t, [&](auto zero) { f(decltype(zero){}); });
+}
+
+}  // namespace tera::ops::cuda

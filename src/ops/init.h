@@ -1,0 +1,18 @@
+// Initial values: constants, and random numbers as a function of (seed, stream, index). CPU and GPU give the same bits.
+#pragma once
+
+#include "core/exec.h"
+
+namespace tera::ops {
+
+void fill_constant(const Exec& exec, Tensor out, double value);
+
+struct RandomFill {
+    bool normal = true;  ///< else uniform in [-scale, scale)
+    double scale = 1;    ///< standard deviation, or the bound
+    std::uint64_t seed = 0;
+    std::uint64_t stream = 0;  ///< hash of the parameter's name
+};
+void fill_random(const Exec& exec, Tensor out, const RandomFill& fill);
+
+}  // namespace tera::ops

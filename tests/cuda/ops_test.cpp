@@ -1,0 +1,253 @@
+// Every op on the GPU against its CPU twin, per dtype, sizes odd and even, sentinels around what is written.
+#include "cuda/cuda_world.h"
+#include "ops/activation.h"
+#include "ops/attention.h"
+#include "ops/convert.h"
+#include "ops/cross_entropy.h"
+#include "ops/embedding.h"
+#include "ops/init.h"
+#include "ops/linear.h"
+#include "ops/masked_sum.h"
+#include "ops/norm.h"
+#include "ops/residual.h"
+#include "ops/rope.h"
+
+namespace tera::test {
+namespace {
+
+using namespace ops;
+
+class CudaOps : public testing::TestWithParam<DType> {
+  protected:
+    void SetUp() override { NEED_GPU(); }
+    void TearDown() override {
+        if (g_) g_->expect_sentinels();
+    }
+    CudaWorld& gpu() {
+        if (!g_) g_ = std::make_unique<CudaWorld>();
+        return *g_;
+    }
+    void expect_close(const std::string& what, ConstTensor on_gpu, ConstTensor on_cpu, double factor = 1) {
+        EXPECT_LT(worst(gpu().down(on_gpu), values(on_cpu)),
+                  factor * cuda_bound(on_cpu.dtype == DType::f32 ? GetParam() : on_cpu.dtype))
+            << what;
+    }
+    World w_;
+
+  private:
+    std::unique_ptr<CudaWorld> g_;
+};
+INSTANTIATE_TEST_SUITE_P(Types, CudaOps, testing::Values(DType::f64, DType::f32, DType::bf16, DType::f16),
+                         [](const auto& type_case) { return name_of(type_case.param); });
+
+TEST_P(CudaOps, linear) {
+    for (auto [T, N, K] : {std::array<std::int64_t, 3>{64, 128, 96}, {33, 40, 24}, {8, 1000, 136}}) {
+        Tensor x = w_.random(GetParam(), {T, K}), w = w_.random(GetParam(), {N, K}), b = w_.random(GetParam(), {N}),
+               dy = w_.random(GetParam(), {T, N}), dw = w_.random(acc_dtype(GetParam()), {N, K}),
+               db = w_.random(acc_dtype(GetParam()), {N});
+        Tensor gx = gpu().up(x), gw = gpu().up(w), gb = gpu().up(b), gdy = gpu().up(dy), gdw = gpu().up(dw),
+               gdb = gpu().up(db);
+        const Exec &c = w_.ctx.temp, &g = gpu().ctx.temp;
+        expect_close("y", linear(g, gx, gw, gb), linear(c, x, w, b));
+        expect_close("y without bias", linear(g, gx, gw), linear(c, x, w));
+        expect_close("dx", linear_dgrad(g, gdy, gw), linear_dgrad(c, dy, w));
+        linear_wgrad(g, gdw, gdy, gx);
+        linear_wgrad(c, dw, dy, x);
+        expect_close("dw", gdw, dw);
+        bias_grad(g, gdb, gdy);
+        bias_grad(c, db, dy);
+        expect_close("db", gdb, db);
+    }
+}
+
+TEST_P(CudaOps, norms) {
+    for (bool rms : {false, true})
+        for (auto [rows, n] : {std::array<std::int64_t, 2>{70, 512}, {5, 33}, {300, 2304}, {3, 9000}}) {
+            NormSpec spec{.rms = rms, .one_plus = rows == 5, .eps = 1e-5};
+            DType acc = acc_dtype(GetParam());
+            Tensor x = w_.random(GetParam(), {rows, n}), w = w_.random(GetParam(), {n}), b = w_.random(GetParam(), {n}),
+                   dy = w_.random(GetParam(), {rows, n}), dx = w_.random(GetParam(), {rows, n}),
+                   dw = w_.random(acc, {n}), db = w_.random(acc, {n});
+            Tensor gx = gpu().up(x), gw = gpu().up(w), gb = gpu().up(b), gdy = gpu().up(dy), gdx = gpu().up(dx),
+                   gdw = gpu().up(dw), gdb = gpu().up(db);
+            const Exec &c = w_.ctx.temp, &g = gpu().ctx.temp;
+            NormStats cs, gs;
+            expect_close("y", norm(g, spec, gx, gw, rms ? ConstTensor{} : ConstTensor(gb), gs),
+                         norm(c, spec, x, w, rms ? ConstTensor{} : ConstTensor(b), cs));
+            norm_backward(g, spec, {gdx, gdw, rms ? Tensor{} : gdb}, gdy, gx, gw, gs);
+            norm_backward(c, spec, {dx, dw, rms ? Tensor{} : db}, dy, x, w, cs);
+            expect_close("dx", gdx, dx);
+            expect_close("dw", gdw, dw);
+            expect_close("db", gdb, db);
+        }
+}
+
+TEST_P(CudaOps, head_norm) {
+    for (bool rms : {false, true}) {
+        NormSpec spec{.rms = rms, .one_plus = false, .eps = 1e-5};
+        HeadCounts counts{4, 2, rms ? 128 : 20};
+        std::int64_t K = counts.head_dim, T = 37;
+        DType acc = acc_dtype(GetParam());
+        Tensor qkv = w_.random(GetParam(), {T, 8 * K}), wq = w_.random(GetParam(), {K}),
+               wk = w_.random(GetParam(), {K}), bq = w_.random(GetParam(), {K}), bk = w_.random(GetParam(), {K}),
+               d = w_.random(GetParam(), {T, 8 * K});
+        HeadNormGrads cg{w_.random(acc, {K}), rms ? Tensor{} : w_.random(acc, {K}), w_.random(acc, {K}),
+                         rms ? Tensor{} : w_.random(acc, {K})};
+        HeadNormGrads gg{gpu().up(cg.dwq), rms ? Tensor{} : gpu().up(cg.dbq), gpu().up(cg.dwk),
+                         rms ? Tensor{} : gpu().up(cg.dbk)};
+        HeadNormWeights cw{wq, rms ? ConstTensor{} : ConstTensor(bq), wk, rms ? ConstTensor{} : ConstTensor(bk)};
+        Tensor gwq = gpu().up(wq), gwk = gpu().up(wk), gbq = gpu().up(bq), gbk = gpu().up(bk), gqkv = gpu().up(qkv),
+               gd = gpu().up(d);
+        HeadNormWeights gw{gwq, rms ? ConstTensor{} : ConstTensor(gbq), gwk, rms ? ConstTensor{} : ConstTensor(gbk)};
+        NormStats cs, gs;
+        expect_close("out", head_norm(gpu().ctx.temp, spec, counts, gqkv, gw, gs),
+                     head_norm(w_.ctx.temp, spec, counts, qkv, cw, cs));
+        head_norm_backward(gpu().ctx.temp, spec, counts, gg, gd, gqkv, gw, gs);
+        head_norm_backward(w_.ctx.temp, spec, counts, cg, d, qkv, cw, cs);
+        expect_close("d", gd, d);
+        expect_close("dwq", gg.dwq, cg.dwq);
+        expect_close("dwk", gg.dwk, cg.dwk);
+        if (!rms) expect_close("dbq", gg.dbq, cg.dbq), expect_close("dbk", gg.dbk, cg.dbk);
+    }
+}
+
+TEST_P(CudaOps, activations) {
+    for (auto kind : {ActivationKind::gelu_tanh, ActivationKind::gelu_erf, ActivationKind::squared_relu,
+                      ActivationKind::swiglu, ActivationKind::geglu})
+        for (auto [rows, n] : {std::array<std::int64_t, 2>{40, 256}, {7, 38}}) {
+            Tensor h = w_.random(GetParam(), {rows, n}, 4), gh = gpu().up(h);
+            Tensor a = activation(w_.ctx.temp, kind, h), da = w_.random(GetParam(), a.shape), gda = gpu().up(da);
+            expect_close("a", activation(gpu().ctx.temp, kind, gh), a);
+            expect_close("dh", activation_backward(gpu().ctx.temp, kind, gda, gh),
+                         activation_backward(w_.ctx.temp, kind, da, h));
+        }
+}
+
+TEST_P(CudaOps, rope) {
+    for (bool interleaved : {false, true}) {
+        DType acc = acc_dtype(GetParam());
+        Tensor x = w_.random(GetParam(), {31, 6 * 16}), cos = w_.random(acc, {50, 6}), sin = w_.random(acc, {50, 6});
+        Tensor gx = gpu().up(x), gcos = gpu().up(cos), gsin = gpu().up(sin);
+        auto positions = w_.random_ints(31, 50);
+        auto* gp = gpu().up(positions);
+        for (bool inverse : {false, true}) {
+            rope(w_.ctx.temp, x, {cos, sin, interleaved}, positions.data(), {4, 16}, inverse);
+            rope(gpu().ctx.temp, gx, {gcos, gsin, interleaved}, gp, {4, 16}, inverse);
+            expect_close("x", gx, x, 2);
+        }
+    }
+}
+
+TEST_P(CudaOps, dropout_add) {
+    std::vector<std::int64_t> samples{3, 1LL << 41};
+    auto* gs = gpu().up(samples);
+    for (auto [rows, n] : {std::array<std::int64_t, 2>{24, 512}, {10, 37}})
+        for (double p : {0.0, 0.3}) {
+            Tensor x = w_.random(GetParam(), {rows, n}), y = w_.random(GetParam(), {rows, n}),
+                   b = w_.random(GetParam(), {n});
+            Tensor gx = gpu().up(x), gy = gpu().up(y), gb = gpu().up(b);
+            Dropout drop{p, {5, 6, 7}, 2, samples.data()}, gdrop{p, {5, 6, 7}, 2, gs};
+            expect_close("out", dropout_add(gpu().ctx.temp, gx, gy, gb, gdrop),
+                         dropout_add(w_.ctx.temp, x, y, b, drop));
+            if (p > 0)
+                expect_close("dy", dropout_backward(gpu().ctx.temp, gx, gdrop), dropout_backward(w_.ctx.temp, x, drop));
+        }
+}
+
+TEST_P(CudaOps, embedding) {
+    for (std::int64_t D : {64, 37, 1024}) {
+        Tensor word = w_.random(GetParam(), {50, D}), position = w_.random(GetParam(), {30, D}),
+               dx = w_.random(GetParam(), {2100, D}), table = w_.random(acc_dtype(GetParam()), {50, D});
+        Tensor gword = gpu().up(word), gposition = gpu().up(position), gdx = gpu().up(dx), gtable = gpu().up(table);
+        auto tokens = w_.random_ints(2100, 50), positions = w_.random_ints(2100, 30);
+        auto *gt = gpu().up(tokens), *gp = gpu().up(positions);
+        expect_close("x", embedding(gpu().ctx.temp, gword, gposition, gt, gp, 2100),
+                     embedding(w_.ctx.temp, word, position, tokens.data(), positions.data(), 2100));
+        embedding_backward(gpu().ctx.temp, gtable, gdx, gt);
+        embedding_backward(w_.ctx.temp, table, dx, tokens.data());
+        expect_close("table", gtable, table);
+    }
+}
+
+TEST_P(CudaOps, cross_entropy) {
+    DType acc = acc_dtype(GetParam());
+    for (std::int64_t V : {1000, 333, 50304}) {
+        Tensor z = w_.random(GetParam(), {9, V}, 6), loss = w_.zeros(acc, {9}), wide = w_.zeros(acc, {9, V});
+        Tensor gz = gpu().up(z), gloss = gpu().up(loss);
+        convert(w_.ctx.temp, wide, z);
+        auto labels = w_.random_ints(9, static_cast<std::int32_t>(V));
+        std::vector<float> mask{1, 1, 0, 1, 0.5, 1, 1, 0, 1};
+        auto* gl = gpu().up(labels);
+        auto* gm = gpu().up(mask);
+        cross_entropy(w_.ctx.temp, loss, wide, labels.data(), mask.data(), 3);
+        cross_entropy(gpu().ctx.temp, gloss, gz, gl, gm, 3);
+        EXPECT_LT(worst(gpu().down(gloss), values(loss)), acc == DType::f64 ? 1e-12 : 1e-5);
+        EXPECT_LT(worst(gpu().down(gz), values(wide)), cuda_bound(GetParam()));
+        MaskedSum a = masked_sum(w_.ctx.temp, loss, mask.data()), b = masked_sum(gpu().ctx.temp, gloss, gm);
+        EXPECT_NEAR(a.loss, b.loss, 1e-4);
+        EXPECT_EQ(a.weight, b.weight);
+    }
+}
+
+struct Case {
+    std::int64_t B, Sq, Sk, H, G, K;
+    bool causal, documents;
+    double dropout;
+};
+
+TEST_P(CudaOps, attention) {
+    for (Case s : {Case{2, 128, 128, 4, 2, 64, true, false, 0}, Case{1, 100, 100, 3, 3, 128, true, false, 0},
+                   Case{2, 96, 96, 4, 4, 96, false, false, 0}, Case{2, 64, 64, 4, 2, 64, true, true, 0},
+                   Case{2, 33, 33, 2, 1, 8, true, false, 0}, Case{2, 40, 40, 2, 2, 24, true, false, 0.3},
+                   Case{1, 5, 37, 2, 2, 64, true, false, 0}}) {
+        std::int64_t width = (s.H + 2 * s.G) * s.K, kv = s.G * s.K;
+        Tensor q = w_.random(GetParam(), {s.Sq * s.B, width}), kvs = w_.random(GetParam(), {s.Sk * s.B, 2 * kv}),
+               d_o = w_.random(GetParam(), {s.Sq * s.B, s.H * s.K});
+        Tensor gq = gpu().up(q), gkv = gpu().up(kvs), gdo = gpu().up(d_o);
+        AttentionSpec spec{.B = s.B,
+                           .Sq = s.Sq,
+                           .Sk = s.Sk,
+                           .H = s.H,
+                           .G = s.G,
+                           .K = s.K,
+                           .scale = 1 / std::sqrt(static_cast<double>(s.K)),
+                           .causal = s.causal};
+        std::vector<std::int32_t> starts;
+        for (std::int64_t t = 0; t < s.Sq * s.B; ++t)
+            starts.push_back(static_cast<std::int32_t>(t / s.B >= 20 + t % s.B ? 20 + t % s.B : 0));
+        std::vector<std::int64_t> samples{4, 5};
+        spec.dropout = s.dropout, spec.site = {1, 2, 1}, spec.sample = samples.data();
+        if (s.documents) spec.doc_start = starts.data();
+        AttentionSpec gspec = spec;
+        gspec.sample = gpu().up(samples);
+        if (s.documents) gspec.doc_start = gpu().up(starts);
+        ConstTensor cq = q, ck = kvs, dq_ = gq, dk_ = gkv;
+        AttentionOut co = attention(w_.ctx.temp, spec, {cq, 0}, {ck, 0}, {ck, kv}),
+                     go = attention(gpu().ctx.temp, gspec, {dq_, 0}, {dk_, 0}, {dk_, kv});
+        std::string what = cat("S ", s.Sq, " heads ", s.H, "/", s.G, " K ", s.K, s.causal ? " causal" : "",
+                               s.documents ? " documents" : "", s.dropout > 0 ? " dropout" : "");
+        expect_close(what + " o", go.o, co.o);
+        expect_close(what + " lse", go.lse, co.lse);
+        Tensor dq = w_.zeros(GetParam(), q.shape), dkv = w_.zeros(GetParam(), kvs.shape), gdq = gpu().up(dq),
+               gdkv = gpu().up(dkv);
+        attention_backward(w_.ctx.temp, spec, {{dq, 0}, {dkv, 0}, {dkv, kv}}, d_o, {cq, 0}, {ck, 0}, {ck, kv}, co);
+        attention_backward(gpu().ctx.temp, gspec, {{gdq, 0}, {gdkv, 0}, {gdkv, kv}}, gdo, {dq_, 0}, {dk_, 0}, {dk_, kv},
+                           go);
+        expect_close(what + " dq", gdq, dq);
+        expect_close(what + " dkv", gdkv, dkv);
+    }
+}
+
+TEST_P(CudaOps, initial_values_are_the_same_bits) {
+    Tensor a = w_.zeros(GetParam(), {100003}), g = gpu().up(a);
+    for (bool normal : {true, false}) {
+        fill_random(w_.ctx.temp, a, {normal, 0.02, 1234, 99});
+        fill_random(gpu().ctx.temp, g, {normal, 0.02, 1234, 99});
+        EXPECT_EQ(gpu().down(g), values(a));
+    }
+    fill_constant(gpu().ctx.temp, g, 0.5);
+    EXPECT_EQ(gpu().down(g), std::vector<double>(100003, 0.5));
+}
+
+}  // namespace
+}  // namespace tera::test
