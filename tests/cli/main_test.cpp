@@ -83,7 +83,7 @@ TEST(Doctor, JsonHoldsTheSameAsData) {
     EXPECT_GE(report["cpu"]["usable_processors"].get<int>(), 1);
     EXPECT_GT(report["memory"]["total_bytes"].get<int64_t>(), int64_t{1} << 27);
     EXPECT_TRUE(report["gpu"]["devices"].is_array());
-    EXPECT_TRUE(contains(report["blas"]["config"].get<std::string>(), "OpenBLAS"));
+    EXPECT_TRUE(report["blas"].contains("library"));
     // The guard let us start, so nothing the binary was built for can be missing here.
     const auto& present = report["cpu"]["features"];
     for (const auto& name : report["cpu"]["built_for"]) {
