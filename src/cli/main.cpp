@@ -22,6 +22,7 @@ namespace tera {
 [[gnu::weak]] int cmd_preprocess(const CommandArgs&);
 [[gnu::weak]] int cmd_tokenizer(const CommandArgs&);
 [[gnu::weak]] int cmd_example_corpus(const CommandArgs&);
+[[gnu::weak]] int cmd_data(const CommandArgs&);
 [[gnu::weak]] int cmd_generate(const CommandArgs&);
 [[gnu::weak]] int cmd_plan(const CommandArgs&);
 [[gnu::weak]] int cmd_board(const CommandArgs&);
@@ -41,7 +42,7 @@ const Command commands[] = {
     {"preprocess", &cmd_preprocess, "turn JSON-lines text into .bin/.idx token files", nullptr, true},
     {"tokenizer", &cmd_tokenizer, "train a byte-level BPE tokenizer: tokenizer train <flags>"},
     {"example-corpus", &cmd_example_corpus, "write the built-in example corpus of short English stories"},
-    {"data", nullptr, "inspect, merge, mix and list token files", "it comes with the data tools"},
+    {"data", &cmd_data, "inspect, export, merge, mix, list and split-work for token files"},
     {"generate", &cmd_generate, "continue a prompt with a trained model"},
     {"export", nullptr, "write a checkpoint in another layout",
      "every checkpoint iter_N folder already is a Hugging Face model"},
