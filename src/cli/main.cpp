@@ -17,23 +17,13 @@
 
 namespace tera {
 
-// A sub-command whose file is not part of the build is a null address here, and is refused by name.
-[[gnu::weak]] int cmd_pretrain(const CommandArgs&);
-[[gnu::weak]] int cmd_preprocess(const CommandArgs&);
-[[gnu::weak]] int cmd_tokenizer(const CommandArgs&);
-[[gnu::weak]] int cmd_example_corpus(const CommandArgs&);
-[[gnu::weak]] int cmd_data(const CommandArgs&);
-[[gnu::weak]] int cmd_generate(const CommandArgs&);
-[[gnu::weak]] int cmd_plan(const CommandArgs&);
-[[gnu::weak]] int cmd_board(const CommandArgs&);
-
 namespace {
 
 struct Command {
     const char* name;
-    int (*run)(const CommandArgs&);
+    int (*run)(const CommandArgs&);  ///< null for what is not built yet
     const char* summary;
-    const char* why_not = nullptr;     ///< why it is refused, and what to do instead; null for what is there
+    const char* why_not = nullptr;     ///< without run: when it comes, or what to do instead
     bool outlives_its_reader = false;  ///< keeps running when whoever reads its output goes away
 };
 
