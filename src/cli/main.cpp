@@ -16,7 +16,6 @@
 #include "core/error.h"
 
 namespace tera {
-
 namespace {
 
 struct Command {
@@ -98,10 +97,7 @@ int run(const std::vector<std::string>& words) {
     if (first == "help" && words.size() > 1) return run({words[1], "--help"});
     if (first == "help" || first == "version") return run({"--" + first});
     const Command& command = find_command(first);
-    if (command.run == nullptr) {
-        usage_error("'", command.name,
-                    "' is not built yet: ", command.why_not == nullptr ? "this build leaves it out" : command.why_not);
-    }
+    if (command.run == nullptr) usage_error("'", command.name, "' is not built yet: ", command.why_not);
     choose_broken_pipe_behaviour(command.outlives_its_reader);
     const int code = command.run({words.begin() + 1, words.end()});
     flush_standard_output(command.outlives_its_reader);
