@@ -12,6 +12,15 @@ add_library(TeraBlas INTERFACE)
 target_include_directories(TeraBlas INTERFACE ${OPENBLAS_INCLUDE})
 target_link_libraries(TeraBlas INTERFACE ${OPENBLAS_LIBRARY})
 
+# Compressed input (src/io/decoder.cpp).
+find_package(ZLIB REQUIRED)
+find_package(BZip2 REQUIRED)
+find_package(LibLZMA REQUIRED)
+find_path(ZSTD_INCLUDE zstd.h REQUIRED)
+find_library(ZSTD_LIBRARY NAMES zstd REQUIRED)
+add_library(TeraCompression INTERFACE)
+target_include_directories(TeraCompression INTERFACE ${ZSTD_INCLUDE})
+target_link_libraries(TeraCompression INTERFACE ZLIB::ZLIB BZip2::BZip2 LibLZMA::LibLZMA ${ZSTD_LIBRARY})
 # CUDA: the runtime and cuBLASLt from the toolkit; cuDNN attention where its library and front end (headers) are found.
 if(TERA_CUDA)
     if(NOT CMAKE_CUDA_ARCHITECTURES)

@@ -30,6 +30,10 @@ libopenblas-dev     header:cblas.h
 nlohmann-json3-dev  header:nlohmann/json.hpp
 libyaml-cpp-dev     header:yaml-cpp/yaml.h
 libfmt-dev          header:fmt/core.h
+zlib1g-dev          header:zlib.h
+libzstd-dev         header:zstd.h
+liblzma-dev         header:lzma.h
+libbz2-dev          header:bzlib.h
 "
 for_tests="
 libgtest-dev        header:gtest/gtest.h

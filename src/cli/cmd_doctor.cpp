@@ -1,6 +1,5 @@
 // teratron doctor: what this machine has for training, what is missing, and the apt package that brings it.
 // GPU libraries are only looked up at run time, so the same binary answers on a machine without any.
-#include <cblas.h>
 #include <dlfcn.h>
 #include <sys/statvfs.h>
 #include <unistd.h>
@@ -101,11 +100,13 @@ Json examine_disk() {
     return {{"folder", "."}, {"free_bytes", int64_t{1} * fs.f_bavail * fs.f_frsize}};
 }
 
+// Asked for by name, so that a machine without it gets an answer too.
 Json examine_blas() {
-    return {{"library", "OpenBLAS"},
-            {"core", openblas_get_corename()},
-            {"config", openblas_get_config()},
-            {"processors", openblas_get_num_procs()}};
+    const Library openblas("libopenblas.so.0");
+    auto* config = openblas.function<char*()>("openblas_get_config");
+    auto* core = openblas.function<char*()>("openblas_get_corename");
+    if (config == nullptr || core == nullptr) return {{"library", nullptr}};
+    return {{"library", "OpenBLAS"}, {"config", config()}, {"core", core()}};
 }
 
 // The driver is asked through NVML for what it reports, and through libcuda for whether programs can start on it.
@@ -290,7 +291,9 @@ void print_report(const Json& r) {
     }
     line("memory", memory);
     line("disk", gibibytes(r["disk"]["free_bytes"]) + " free here");
-    line("BLAS", cat(r["blas"]["config"].get<std::string>(), ", running as ", r["blas"]["core"].get<std::string>()));
+    line("BLAS", r["blas"]["library"].is_null() ? "no OpenBLAS"
+                                                : cat(r["blas"]["config"].get<std::string>(), ", running as ",
+                                                      r["blas"]["core"].get<std::string>()));
     const Json& gpu = r["gpu"];
     if (gpu.contains("problem")) {
         line("GPU", gpu["problem"].get<std::string>());

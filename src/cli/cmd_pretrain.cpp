@@ -1,4 +1,5 @@
 // teratron pretrain gpt <flags>: trains a model.
+#include <algorithm>
 #include <chrono>
 #include <cstdio>
 
@@ -12,9 +13,9 @@
 namespace tera {
 namespace {
 
-const char* const usage =
-    "usage: teratron pretrain gpt [flags]\n\nTrains a model. Flags are Megatron-LM's own names; --config FILE.yaml and "
-    "@FILE take the same.\n\n";
+bool asks_for_help(const CommandArgs& args) {
+    return std::any_of(args.begin(), args.end(), [](const auto& word) { return word == "--help" || word == "-h"; });
+}
 
 /// --use-checkpoint-args: the model's shape comes from the checkpoint before anything is checked.
 void take_arguments_from_checkpoint(RunConfig& config) {
@@ -33,17 +34,18 @@ void take_arguments_from_checkpoint(RunConfig& config) {
 int cmd_pretrain(const CommandArgs& args) {
     const auto start = std::chrono::steady_clock::now();
     if (args.empty()) usage_error("say what to train: teratron pretrain gpt <flags>");
-    if (args[0] == "--help" || args[0] == "-h") {
-        std::printf("%s%s", usage, run_config_help(ModelKind::gpt).c_str());
+    const bool named = args[0].rfind("-", 0) != 0;
+    if (!named && !asks_for_help(args)) usage_error("say what to train first: teratron pretrain gpt <flags>");
+    const ModelKind kind = named ? parse_model_kind(args[0]) : ModelKind::gpt;
+    if (asks_for_help(args)) {
+        std::printf("%s", run_config_help(kind).c_str());
         return 0;
     }
-    const ModelKind kind = parse_model_kind(args[0]);
+    if (kind != ModelKind::gpt) {
+        usage_error("training ", model_kind_name(kind), " is not built yet; `teratron plan ", model_kind_name(kind),
+                    "` counts it already");
+    }
     const CommandArgs flags(args.begin() + 1, args.end());
-    for (const std::string& flag : flags) {
-        if (flag != "--help" && flag != "-h") continue;
-        std::printf("%s%s", usage, run_config_help(kind).c_str());
-        return 0;
-    }
     const Environment environment = Environment::from_process();
     RunConfig config = parse_run_config(kind, flags, environment);
     take_arguments_from_checkpoint(config);

@@ -13,6 +13,7 @@ int cmd_pretrain(const CommandArgs& args);
 int cmd_preprocess(const CommandArgs& args);
 int cmd_tokenizer(const CommandArgs& args);
 int cmd_example_corpus(const CommandArgs& args);
+int cmd_data(const CommandArgs& args);
 int cmd_generate(const CommandArgs& args);
 int cmd_plan(const CommandArgs& args);
 int cmd_board(const CommandArgs& args);

@@ -16,23 +16,13 @@
 #include "core/error.h"
 
 namespace tera {
-
-// A sub-command whose file is not part of the build is a null address here, and is refused by name.
-[[gnu::weak]] int cmd_pretrain(const CommandArgs&);
-[[gnu::weak]] int cmd_preprocess(const CommandArgs&);
-[[gnu::weak]] int cmd_tokenizer(const CommandArgs&);
-[[gnu::weak]] int cmd_example_corpus(const CommandArgs&);
-[[gnu::weak]] int cmd_generate(const CommandArgs&);
-[[gnu::weak]] int cmd_plan(const CommandArgs&);
-[[gnu::weak]] int cmd_board(const CommandArgs&);
-
 namespace {
 
 struct Command {
     const char* name;
-    int (*run)(const CommandArgs&);
+    int (*run)(const CommandArgs&);  ///< null for what is not built yet
     const char* summary;
-    const char* why_not = nullptr;     ///< why it is refused, and what to do instead; null for what is there
+    const char* why_not = nullptr;     ///< without run: when it comes, or what to do instead
     bool outlives_its_reader = false;  ///< keeps running when whoever reads its output goes away
 };
 
@@ -41,7 +31,7 @@ const Command commands[] = {
     {"preprocess", &cmd_preprocess, "turn JSON-lines text into .bin/.idx token files", nullptr, true},
     {"tokenizer", &cmd_tokenizer, "train a byte-level BPE tokenizer: tokenizer train <flags>"},
     {"example-corpus", &cmd_example_corpus, "write the built-in example corpus of short English stories"},
-    {"data", nullptr, "inspect, merge, mix and list token files", "it comes with the data tools"},
+    {"data", &cmd_data, "inspect, export, merge, mix, list and split-work for token files"},
     {"generate", &cmd_generate, "continue a prompt with a trained model"},
     {"export", nullptr, "write a checkpoint in another layout",
      "every checkpoint iter_N folder already is a Hugging Face model"},
@@ -107,10 +97,7 @@ int run(const std::vector<std::string>& words) {
     if (first == "help" && words.size() > 1) return run({words[1], "--help"});
     if (first == "help" || first == "version") return run({"--" + first});
     const Command& command = find_command(first);
-    if (command.run == nullptr) {
-        usage_error("'", command.name,
-                    "' is not built yet: ", command.why_not == nullptr ? "this build leaves it out" : command.why_not);
-    }
+    if (command.run == nullptr) usage_error("'", command.name, "' is not built yet: ", command.why_not);
     choose_broken_pipe_behaviour(command.outlives_its_reader);
     const int code = command.run({words.begin() + 1, words.end()});
     flush_standard_output(command.outlives_its_reader);

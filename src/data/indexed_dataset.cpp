@@ -232,6 +232,7 @@ void IndexedDataset::get(std::int64_t i, std::int64_t offset, std::int64_t count
     const std::byte* stored = nullptr;
     if (map_bin_) {
         stored = bin().data() + position;
+        bin_.will_need(static_cast<std::size_t>(position), static_cast<std::size_t>(count * token_size));
     } else {
         buffer.resize(static_cast<std::size_t>(count * token_size));
         read_bin(position, count * token_size, buffer.data());

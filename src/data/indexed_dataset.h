@@ -61,6 +61,8 @@ class SequenceIndex {
     std::int8_t mode(std::int64_t i) const { return static_cast<std::int8_t>(modes_[i]); }
 
     const std::byte* lengths() const { return lengths_; }
+    /// sequences() int8 values; null unless has_modes().
+    const std::byte* modes() const { return modes_; }
 
   private:
     template <class T>

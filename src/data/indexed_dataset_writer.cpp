@@ -53,11 +53,12 @@ std::size_t pack(TokenType type, std::span<const std::int32_t> ids, std::byte* o
 
 }  // namespace
 
-IndexedDatasetWriter::IndexedDatasetWriter(std::string prefix, TokenType type)
+IndexedDatasetWriter::IndexedDatasetWriter(std::string prefix, TokenType type, bool multimodal)
     : prefix_(std::move(prefix)), type_(type) {
     bin_ = std::make_unique<BufferedOutput>(prefix_ + ".bin.tmp");
     idx_ = std::make_unique<BufferedOutput>(prefix_ + ".idx.tmp");
     document_index_ = std::make_unique<BufferedOutput>(prefix_ + ".documents.tmp");
+    if (multimodal) modes_ = std::make_unique<BufferedOutput>(prefix_ + ".modes.tmp");
     // Zeros where the magic will be, so that not even the temporary file can be taken for an index.
     const std::vector<std::byte> header(static_cast<std::size_t>(SequenceIndex::header_size));
     idx_->write(header.data(), header.size());
@@ -78,13 +79,14 @@ void IndexedDatasetWriter::write_tokens(std::span<const std::int32_t> tokens) {
     tokens_ += static_cast<std::int64_t>(tokens.size());
 }
 
-void IndexedDatasetWriter::add_sequence(std::span<const std::int32_t> tokens) {
+void IndexedDatasetWriter::add_sequence(std::span<const std::int32_t> tokens, std::int8_t mode) {
     TERA_CHECK(bin_ != nullptr, prefix_, " is finished");
     if (tokens.size() > std::size_t{0x7FFFFFFF})
         usage_error(prefix_, ": document ", documents_, " has ", tokens.size(), " tokens; the format allows 2^31 - 1");
     write_tokens(tokens);
     const auto length = static_cast<std::int32_t>(tokens.size());
     idx_->write(&length, sizeof length);
+    if (modes_) modes_->write(&mode, sizeof mode);
     ++sequences_;
     ++open_sequences_;
 }
@@ -116,11 +118,15 @@ void IndexedDatasetWriter::add_dataset(const std::string& prefix) {
     if (index.type() != type_ || index.token_size() != item_size(type_))
         usage_error("cannot merge ", prefix, " into ", prefix_, ": it holds ", type_name(index.type()), ", not ",
                     type_name(type_));
-    if (index.has_modes()) usage_error("cannot merge ", prefix, ": it is multimodal");
-    const auto bytes = other.bin();
-    for (std::size_t at = 0; at < bytes.size(); at += std::size_t{1} << 24)
-        bin_->write(bytes.data() + at, std::min(std::size_t{1} << 24, bytes.size() - at));
+    if (index.sequences() > 0 && index.has_modes() != (modes_ != nullptr))
+        usage_error("cannot merge ", prefix, " into ", prefix_, ": ", modes_ ? "it is not" : "it is", " multimodal");
+    const MappedFile bytes(other.bin_path(), MappedFile::Access::sequential);
+    const auto size = static_cast<std::size_t>(index.bin_size());
+    if (bytes.size() < size) usage_error(other.bin_path(), ": has become shorter since it was opened");
+    for (std::size_t at = 0; at < size; at += std::size_t{1} << 24)
+        bin_->write(bytes.data() + at, std::min(std::size_t{1} << 24, size - at));
     idx_->write(index.lengths(), static_cast<std::size_t>(4 * index.sequences()));
+    if (modes_ && index.has_modes()) modes_->write(index.modes(), static_cast<std::size_t>(index.sequences()));
     for (std::int64_t i = 1; i <= index.documents(); ++i) {
         const std::int64_t end = sequences_ + index.document_index(i);
         document_index_->write(&end, sizeof end);
@@ -141,16 +147,17 @@ void IndexedDatasetWriter::write_offsets() {
     }
 }
 
-void IndexedDatasetWriter::copy_document_index() {
-    document_index_->flush();
-    const MappedFile written(document_index_->path(), MappedFile::Access::sequential);
+void IndexedDatasetWriter::append_to_index(BufferedOutput& part) {
+    part.flush();
+    const MappedFile written(part.path(), MappedFile::Access::sequential);
     idx_->write(written.data(), written.size());
 }
 
 void IndexedDatasetWriter::finish() {
     TERA_CHECK(bin_ != nullptr && open_sequences_ == 0, prefix_, ": finished before, or in the middle of a document");
     write_offsets();
-    copy_document_index();
+    append_to_index(*document_index_);
+    if (modes_) append_to_index(*modes_);
     std::byte header[SequenceIndex::header_size];
     const std::uint64_t version = 1, counts[2] = {static_cast<std::uint64_t>(sequences_),
                                                   static_cast<std::uint64_t>(documents_ + 1)};
@@ -177,6 +184,7 @@ void IndexedDatasetWriter::publish() {
     bin_.reset();
     idx_.reset();
     document_index_.reset();
+    modes_.reset();
 }
 
 }  // namespace tera

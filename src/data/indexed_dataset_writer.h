@@ -16,16 +16,18 @@ namespace tera {
 
 class IndexedDatasetWriter {
   public:
-    /// Writes PREFIX.bin.tmp, PREFIX.idx.tmp and PREFIX.documents.tmp until finish(). UsageError if they cannot be
-    /// created or another process is writing them.
-    IndexedDatasetWriter(std::string prefix, TokenType type);
+    /// Writes PREFIX.bin.tmp, PREFIX.idx.tmp and PREFIX.documents.tmp until finish(), and PREFIX.modes.tmp if each
+    /// sequence carries a mode. UsageError if they cannot be created or another process is writing them.
+    IndexedDatasetWriter(std::string prefix, TokenType type, bool multimodal = false);
 
-    /// One sequence of the current document. UsageError if an id does not fit the element type.
-    void add_sequence(std::span<const std::int32_t> tokens);
+    /// One sequence of the current document. UsageError if an id does not fit the element type. The mode is stored in
+    /// multimodal files only.
+    void add_sequence(std::span<const std::int32_t> tokens, std::int8_t mode = 0);
     void end_document();
     /// A whole document: its tokens, cut into sequences of the given lengths (none for an empty document).
     void add_document(std::span<const std::int32_t> tokens, std::span<const std::int32_t> sequence_lengths);
-    /// Appends another finished dataset of the same element type, documents and all. Only between documents.
+    /// Appends another finished dataset of the same element type, multimodal or not as this one, documents and all.
+    /// Only between documents.
     void add_dataset(const std::string& prefix);
     /// Completes the files, syncs them and gives them their names.
     void finish();
@@ -38,12 +40,13 @@ class IndexedDatasetWriter {
   private:
     void write_tokens(std::span<const std::int32_t> tokens);
     void write_offsets();
-    void copy_document_index();
+    void append_to_index(BufferedOutput& part);
     void publish();
 
     std::string prefix_;
     TokenType type_;
     std::unique_ptr<BufferedOutput> bin_, idx_, document_index_;
+    std::unique_ptr<BufferedOutput> modes_;  // null unless multimodal
     std::vector<std::byte> narrow_;
     std::int64_t sequences_ = 0, documents_ = 0, tokens_ = 0;
     std::int64_t open_sequences_ = 0;  // of the document not yet ended

@@ -77,6 +77,13 @@ MappedFile& MappedFile::operator=(MappedFile&& other) noexcept {
     return *this;
 }
 
+void MappedFile::will_need(std::size_t offset, std::size_t size) const noexcept {
+    static const auto page = static_cast<std::size_t>(::sysconf(_SC_PAGESIZE));
+    const std::size_t begin = offset / page * page, end = offset + size;
+    if (end > size_ || end - begin <= page) return;
+    ::madvise(const_cast<std::byte*>(data_ + begin), end - begin, MADV_WILLNEED);
+}
+
 void MappedFile::unmap() noexcept {
     if (data_ != nullptr) ::munmap(const_cast<std::byte*>(data_), size_);
     data_ = nullptr;

@@ -26,6 +26,8 @@ class MappedFile {
     std::span<const std::byte> bytes() const { return {data_, size_}; }
     const std::byte* data() const { return data_; }
     std::size_t size() const { return size_; }
+    /// Starts reading a range in one go where touching it would read page by page. Only a hint.
+    void will_need(std::size_t offset, std::size_t size) const noexcept;
 
   private:
     void unmap() noexcept;

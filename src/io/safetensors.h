@@ -34,7 +34,7 @@ struct SafetensorsEntry {
     std::uint64_t offset = 0;         ///< in the file
     std::uint64_t bytes = 0;
 
-    std::string shape_text() const;  ///< "[2, 3]"
+    std::string shape_text() const;  ///< "[2,3]", as Shape prints
 };
 
 /// One file, open for reading.

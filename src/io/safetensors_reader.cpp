@@ -115,8 +115,8 @@ const char* safetensors_dtype(DType dtype) {
 
 std::string SafetensorsEntry::shape_text() const {
     std::string text = "[";
-    for (std::size_t i = 0; i < std::min<std::size_t>(shape.size(), 8); ++i) text += cat(i == 0 ? "" : ", ", shape[i]);
-    return text + (shape.size() > 8 ? ", ...]" : "]");
+    for (std::size_t i = 0; i < std::min<std::size_t>(shape.size(), 8); ++i) text += cat(i == 0 ? "" : ",", shape[i]);
+    return text + (shape.size() > 8 ? ",...]" : "]");
 }
 
 SafetensorsFile::SafetensorsFile(const std::string& path) : path_(path) {

@@ -125,7 +125,7 @@ void forward_task(const Task<T>& task, const AttentionOut& out, const HeadRows<C
             task.key_range(q0, n, k0, k1);
             std::int64_t m = k1 - k0;
             task.gather(qs, q, h, q0, n);
-            gemm_tile<A>(n, m, K, A(1), {qs, K, false}, {ks + k0 * K, K, true}, A(0), scores, m);
+            gemm_tile<A>(n, m, K, {qs, K, false}, {ks + k0 * K, K, true}, false, scores, m);
             for (std::int64_t i = 0; i < n; ++i) {
                 A* row = scores + i * m;
                 std::int64_t lo = task.first_key(q0 + i) - k0, hi = task.end_key(q0 + i) - k0;
@@ -135,7 +135,7 @@ void forward_task(const Task<T>& task, const AttentionOut& out, const HeadRows<C
                 out.lse.template ptr<A>()[(task.b * s.H + h) * s.Sq + q0 + i] = top + std::log(sum);
                 if (s.dropout > 0) task.drop(row + lo, h, q0 + i, k0 + lo, k0 + hi);
             }
-            gemm_tile<A>(n, K, m, A(1), {scores, m, false}, {vs + k0 * K, K, false}, A(0), os, K);
+            gemm_tile<A>(n, K, m, {scores, m, false}, {vs + k0 * K, K, false}, false, os, K);
             task.scatter(o, h, q0, n, os);
         }
     }
@@ -172,8 +172,8 @@ void backward_task(const Task<T>& task, const AttentionGrads& grads, ConstTensor
             task.gather(qs, q, h, q0, n);
             task.gather(dos, dor, h, q0, n);
             task.gather(os, o, h, q0, n);
-            gemm_tile<A>(n, m, K, A(1), {qs, K, false}, {ks + k0 * K, K, true}, A(0), p, m);
-            gemm_tile<A>(n, m, K, A(1), {dos, K, false}, {vs + k0 * K, K, true}, A(0), dp, m);
+            gemm_tile<A>(n, m, K, {qs, K, false}, {ks + k0 * K, K, true}, false, p, m);
+            gemm_tile<A>(n, m, K, {dos, K, false}, {vs + k0 * K, K, true}, false, dp, m);
             for (std::int64_t i = 0; i < n; ++i) {
                 A *row = p + i * m, *drow = dp + i * m;
                 std::int64_t lo = task.first_key(q0 + i) - k0, hi = task.end_key(q0 + i) - k0;
@@ -194,9 +194,9 @@ void backward_task(const Task<T>& task, const AttentionGrads& grads, ConstTensor
 #pragma omp simd
                 for (std::int64_t j = 0; j < m; ++j) drow[j] = row[j] * (drow[j] - delta) * scale;
             }
-            gemm_tile<A>(n, K, m, A(1), {dp, m, false}, {ks + k0 * K, K, false}, A(0), dqs, K);
-            gemm_tile<A>(m, K, n, A(1), {dp, m, true}, {qs, K, false}, A(1), dks + k0 * K, K);
-            gemm_tile<A>(m, K, n, A(1), {pd, m, true}, {dos, K, false}, A(1), dvs + k0 * K, K);
+            gemm_tile<A>(n, K, m, {dp, m, false}, {ks + k0 * K, K, false}, false, dqs, K);
+            gemm_tile<A>(m, K, n, {dp, m, true}, {qs, K, false}, true, dks + k0 * K, K);
+            gemm_tile<A>(m, K, n, {pd, m, true}, {dos, K, false}, true, dvs + k0 * K, K);
             task.scatter(grads.dq, h, q0, n, dqs);
         }
     }

@@ -1,7 +1,8 @@
 // General matrix product on the CPU: C = op(A) op(B) + beta C, row-major. op is the transpose or nothing.
 //
-// The output is cut into tiles by its shape alone and every tile is one single-threaded BLAS call, so the result has
-// the same bits for any number of threads. bf16 and f16 inputs are widened to f32 first.
+// Every element is the same sum in the same order whatever the tile, the thread or the other rows and columns
+// (ops/gemm_kernel.h): the bits are the same for any number of threads, and a row alone gives what it gives among
+// others. bf16 and f16 inputs are widened to f32 on the way in.
 #pragma once
 
 #include "core/exec.h"
@@ -26,7 +27,7 @@ struct GemmOutput {
 };
 void gemm(const Exec& exec, std::int64_t M, std::int64_t N, std::int64_t K, Matrix a, Matrix b, GemmOutput c);
 
-/// One tile on the calling thread, no cutting: float or double.
+/// C [M,N] = A B + (accumulate ? C : 0) on the calling thread: float or double.
 template <class A>
 struct SmallMatrix {
     const A* data;
@@ -34,7 +35,7 @@ struct SmallMatrix {
     bool transposed = false;
 };
 template <class A>
-void gemm_tile(std::int64_t M, std::int64_t N, std::int64_t K, A alpha, SmallMatrix<A> a, SmallMatrix<A> b, A beta,
+void gemm_tile(std::int64_t M, std::int64_t N, std::int64_t K, SmallMatrix<A> a, SmallMatrix<A> b, bool accumulate,
                A* c, std::int64_t ldc);
 
 }  // namespace cpu

@@ -1,6 +1,7 @@
 #include "token/gpt2_bpe.h"
 
 #include <algorithm>
+#include <array>
 #include <cstdio>
 
 #include "core/error.h"
@@ -17,31 +18,45 @@ class Gpt2BpeEncoder : public Encoder {
     explicit Gpt2BpeEncoder(const BpeModel& model) : classes_(char_class_table()), merger_(model) {}
 
     void encode(std::string_view text, std::vector<std::int32_t>& ids) override {
+        used_ = 0;
         const char* end = text.data() + text.size();
         for (const char* p = text.data(); p < end;) {
             const char* stop = gpt2_piece_end(p, end, classes_);
             encode_piece({p, static_cast<std::size_t>(stop - p)}, ids);
             p = stop;
         }
+        flush(ids);
     }
 
   private:
     void encode_piece(std::string_view piece, std::vector<std::int32_t>& ids) {
-        if (piece.size() <= ShortCache::max_bytes)
+        if (piece.size() <= ShortCache::max_bytes) {
             encode_cached(short_cache_, piece, ids);
-        else if (piece.size() <= LongCache::max_bytes)
+        } else if (piece.size() <= LongCache::max_bytes) {
             encode_cached(long_cache_, piece, ids);
-        else
+        } else {
+            flush(ids);
             merger_.encode(piece, ids);
+        }
     }
 
     template <class Cache>
     void encode_cached(Cache& cache, std::string_view piece, std::vector<std::int32_t>& ids) {
+        if (used_ + Cache::most_ids > ready_.size()) flush(ids);
         const auto key = Cache::key_of(piece);
-        if (cache.find(key, ids)) return;
+        if (const std::size_t count = cache.find(key, ready_.data() + used_)) {
+            used_ += count;
+            return;
+        }
+        flush(ids);
         const std::size_t first = ids.size();
         merger_.encode(piece, ids);
         cache.insert(key, std::span(ids).subspan(first));
+    }
+
+    void flush(std::vector<std::int32_t>& ids) {
+        ids.insert(ids.end(), ready_.begin(), ready_.begin() + static_cast<std::ptrdiff_t>(used_));
+        used_ = 0;
     }
 
     using ShortCache = PieceCache<2, 3, 15>;  // 2 MiB of 32-byte slots
@@ -51,6 +66,8 @@ class Gpt2BpeEncoder : public Encoder {
     BpeMerger merger_;
     ShortCache short_cache_;
     LongCache long_cache_;
+    std::array<std::int32_t, 1024> ready_;  // ids found in the caches, on their way to the caller
+    std::size_t used_ = 0;
 };
 
 }  // namespace

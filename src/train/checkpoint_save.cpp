@@ -138,10 +138,11 @@ class Saver {
         if (options_.optimizer) {
             for (FileGroup& group : optimizer_groups(content_)) groups_.push_back(std::move(group));
         }
-        std::uint64_t needed = 1 << 20;  // headers and small files
+        std::uint64_t needed = 1 << 16;  // configurations and arguments
         for (const FileGroup& group : groups_) {
-            for (const Source& t : group.tensors) needed += t.spec.bytes();
+            for (const Source& t : group.tensors) needed += t.spec.bytes() + 512;  // its entries in header and record
         }
+        for (const TokenizerFile& file : content_.tokenizer) needed += file.bytes.size();
         const auto room = free_bytes(options_.folder + "/x");
         if (room && *room < needed) {
             usage_error("saving to ", options_.folder, " needs ", human_bytes(needed), ", but only ",

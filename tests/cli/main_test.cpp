@@ -1,5 +1,6 @@
 // First contact: version, help, commands that are not there, output that cannot be written.
 #include <gtest/gtest.h>
+#include <signal.h>
 
 #include <nlohmann/json.hpp>
 
@@ -61,6 +62,54 @@ TEST(Main, AFullDiskBehindStandardOutputIsAnError) {
     EXPECT_TRUE(contains(run.err, "cannot write standard output: No space left on device")) << run.err;
 }
 
+TEST(Main, ShortCommandsEndQuietlyWithTheirReader) {
+    RunOptions alone;
+    alone.nobody_reads = true;
+    const Outcome run = teratron({"doctor"}, alone);
+    EXPECT_EQ(run.signal, SIGPIPE);
+    EXPECT_EQ(run.err, "");
+}
+
+TEST(Main, TrainingOutlivesItsReader) {
+    TemporaryFolder folder;
+    RunOptions alone;
+    alone.nobody_reads = true;
+    const Outcome run = teratron({"pretrain",
+                                  "gpt",
+                                  "--num-layers",
+                                  "1",
+                                  "--hidden-size",
+                                  "16",
+                                  "--num-attention-heads",
+                                  "2",
+                                  "--seq-length",
+                                  "8",
+                                  "--max-position-embeddings",
+                                  "8",
+                                  "--micro-batch-size",
+                                  "2",
+                                  "--global-batch-size",
+                                  "2",
+                                  "--train-iters",
+                                  "3",
+                                  "--lr",
+                                  "0.001",
+                                  "--mock-data",
+                                  "--tokenizer-type",
+                                  "NullTokenizer",
+                                  "--vocab-size",
+                                  "100",
+                                  "--eval-iters",
+                                  "0",
+                                  "--save",
+                                  folder.path().string(),
+                                  "--save-interval",
+                                  "3"},
+                                 alone);
+    EXPECT_EQ(run.exit_code, 0) << run.err;
+    EXPECT_EQ(read_file(folder / "latest_checkpointed_iteration.txt"), "3");
+}
+
 TEST(Main, ErrorsStayOnOneLine) {
     const Outcome run = teratron({"two\nlines"});
     EXPECT_EQ(run.exit_code, 2);
@@ -83,7 +132,7 @@ TEST(Doctor, JsonHoldsTheSameAsData) {
     EXPECT_GE(report["cpu"]["usable_processors"].get<int>(), 1);
     EXPECT_GT(report["memory"]["total_bytes"].get<int64_t>(), int64_t{1} << 27);
     EXPECT_TRUE(report["gpu"]["devices"].is_array());
-    EXPECT_TRUE(contains(report["blas"]["config"].get<std::string>(), "OpenBLAS"));
+    EXPECT_TRUE(report["blas"].contains("library"));
     // The guard let us start, so nothing the binary was built for can be missing here.
     const auto& present = report["cpu"]["features"];
     for (const auto& name : report["cpu"]["built_for"]) {

@@ -1,7 +1,6 @@
 #include "cli/process.h"
 
 #include <fcntl.h>
-#include <grp.h>
 #include <poll.h>
 #include <signal.h>
 #include <sys/resource.h>
@@ -15,6 +14,7 @@
 #include <fstream>
 #include <sstream>
 #include <stdexcept>
+#include <utility>
 
 namespace tera::test {
 namespace {
@@ -41,10 +41,6 @@ struct Pipe {
                               static_cast<rlim_t>(options.file_size_limit)};
         setrlimit(RLIMIT_FSIZE, &limit);
         signal(SIGXFSZ, SIG_IGN);
-    }
-    if (options.as_nobody && getuid() == 0) {
-        constexpr uid_t nobody = 65534;
-        if (setgroups(0, nullptr) != 0 || setgid(nobody) != 0 || setuid(nobody) != 0) _exit(126);
     }
     for (const auto& [name, value] : options.environment) setenv(name.c_str(), value.c_str(), 1);
     execv(TERA_BINARY, argv);
@@ -80,6 +76,7 @@ Outcome teratron(const std::vector<std::string>& args, const RunOptions& options
     Pipe out, err;
     int out_fd = out.write_end;
     if (!options.stdout_path.empty()) out_fd = open(options.stdout_path.c_str(), O_WRONLY | O_CLOEXEC);
+    if (options.nobody_reads) close(std::exchange(out.read_end, -1));
     const pid_t child = fork();
     if (child < 0) throw std::runtime_error("fork failed");
     if (child == 0) become_teratron(argv.data(), options, out_fd, err.write_end);
@@ -88,7 +85,7 @@ Outcome teratron(const std::vector<std::string>& args, const RunOptions& options
     if (out_fd != out.write_end) close(out_fd);
     Outcome outcome;
     drain({out.read_end, err.read_end}, {&outcome.out, &outcome.err}, child, outcome, options.timeout_seconds);
-    close(out.read_end);
+    if (out.read_end >= 0) close(out.read_end);
     close(err.read_end);
     int status = 0;
     waitpid(child, &status, 0);

@@ -20,7 +20,7 @@ struct RunOptions {
     std::string stdout_path{};                                       ///< instead of being kept in Outcome::out
     long file_size_limit = -1;  ///< RLIMIT_FSIZE in bytes with SIGXFSZ ignored: writes fail as on a full disk
     int timeout_seconds = 120;  ///< then it is killed
-    bool as_nobody = false;     ///< drop root's rights, which would let it write anywhere
+    bool nobody_reads = false;  ///< standard output is a pipe whose reader has gone away
 };
 
 /// `teratron <args...>`.

@@ -161,7 +161,7 @@ TEST(Safetensors, DTypesThatWeDoNotComputeWithAreStillRead) {
     write_header(folder / "a", R"({"a":{"dtype":"F8_E4M3","shape":[3,1,1,1,1,1],"data_offsets":[0,3]}})", 3);
     const SafetensorsFile file(folder / "a");
     EXPECT_FALSE(file.find("a")->dtype.has_value());
-    EXPECT_EQ(file.find("a")->shape_text(), "[3, 1, 1, 1, 1, 1]");
+    EXPECT_EQ(file.find("a")->shape_text(), "[3,1,1,1,1,1]");
 }
 
 TEST(Safetensors, ShardsAreCutInOrder) {

@@ -25,11 +25,12 @@ std::unique_ptr<UpdateRule> sgd_plain() { return make_sgd(0); }
 
 class GoldenUpdates : public testing::TestWithParam<GoldenCase> {};
 
+// Sums of gradients of size 1 to 10 that cancel: what counts is their size, not that of the sum.
 void expect_close(const std::vector<double>& got, const std::vector<double>& want, double bound,
                   const std::string& what) {
     ASSERT_EQ(got.size(), want.size()) << what;
     for (std::size_t i = 0; i < got.size(); ++i) {
-        EXPECT_LE(std::abs(got[i] - want[i]), bound * (0.1 + std::abs(want[i]))) << what << " element " << i;
+        EXPECT_LE(std::abs(got[i] - want[i]), bound * (1 + std::abs(want[i]))) << what << " element " << i;
     }
 }
 
@@ -74,7 +75,7 @@ const GoldenCase golden_cases[] = {
     {"adam_l2", adam_l2, 0.1, 0, DType::f64, 1e-14},
     {"adam_l2", adam_l2, 0.1, 0, DType::f32, 1e-6},
     {"sgd", sgd, 0.1, 0, DType::f64, 1e-14},
-    {"sgd", sgd, 0.1, 0, DType::f32, 2e-6},
+    {"sgd", sgd, 0.1, 0, DType::f32, 1e-6},
     {"sgd_plain", sgd_plain, 0.1, 0, DType::f64, 1e-14},
     {"sgd_plain", sgd_plain, 0.1, 0, DType::f32, 1e-6},
 };

@@ -1,11 +1,11 @@
 #include "train/control.h"
 
 #include <gtest/gtest.h>
-#include <unistd.h>
 
 #include <csignal>
-#include <cstdlib>
 #include <fstream>
+
+#include "support/temp_folder.h"
 
 namespace tera {
 namespace {
@@ -66,9 +66,8 @@ TEST(Control, WithoutASaveFolderNothingIsSaved) {
 }
 
 TEST(Triggers, AreFilesInAFolder) {
-    char folder[] = "/tmp/tera_triggers_XXXXXX";
-    ASSERT_NE(mkdtemp(folder), nullptr);
-    const Triggers triggers{std::string(folder)};
+    const TempFolder folder;
+    const Triggers triggers{folder.path()};
     EXPECT_TRUE(triggers.on());
     EXPECT_FALSE(triggers.save_asked() || triggers.exit_asked());
     std::ofstream(triggers.save_path()) << "";
@@ -77,8 +76,6 @@ TEST(Triggers, AreFilesInAFolder) {
     EXPECT_FALSE(triggers.save_asked());
     triggers.touch_exit();
     EXPECT_TRUE(triggers.exit_asked());
-    unlink(triggers.exit_path().c_str());
-    rmdir(folder);
     EXPECT_FALSE(Triggers("").on());
     EXPECT_FALSE(Triggers("/dev/null").on());
     Triggers("/nowhere/at/all").touch_exit();

@@ -2,40 +2,33 @@
 #include "train/metrics.h"
 
 #include <gtest/gtest.h>
-#include <unistd.h>
 
 #include <cmath>
-#include <cstdlib>
-#include <filesystem>
 #include <fstream>
 #include <sstream>
 
 #include "core/error.h"
+#include "support/temp_folder.h"
 #include "train/progress.h"
 #include "train/timers.h"
 
 namespace tera {
 namespace {
 
-class TempFolder : public testing::Test {
+class InFolder : public testing::Test {
   protected:
-    void SetUp() override {
-        char name[] = "/tmp/tera_metrics_XXXXXX";
-        ASSERT_NE(mkdtemp(name), nullptr);
-        folder = name;
-    }
-    void TearDown() override { std::filesystem::remove_all(folder); }
     std::string text_of(const std::string& path) {
         std::ifstream in(path);
         std::stringstream out;
         out << in.rdbuf();
         return out.str();
     }
-    std::string folder;
+    const TempFolder temp{TempFolder::Where::memory};
+    const std::string folder = temp.path();
 };
 
-using Metrics = TempFolder;
-using Progress = TempFolder;
+using Metrics = InFolder;
+using Progress = InFolder;
 
 StepReport step_at(std::int64_t iteration) {
     StepReport r;

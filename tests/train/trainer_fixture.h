@@ -2,10 +2,8 @@
 #pragma once
 
 #include <gtest/gtest.h>
-#include <unistd.h>
 
-#include <cstdlib>
-#include <cstring>
+#include <chrono>
 #include <filesystem>
 #include <fstream>
 #include <functional>
@@ -17,6 +15,7 @@
 
 #include "config/run_config.h"
 #include "core/error.h"
+#include "support/temp_folder.h"
 #include "train/trainer.h"
 
 namespace tera {
@@ -64,13 +63,6 @@ inline std::vector<char> bytes_of(const Tensor& t) {
 
 class TrainerRuns : public testing::Test {
   protected:
-    void SetUp() override {
-        char name[] = "/tmp/tera_trainer_XXXXXX";
-        ASSERT_NE(mkdtemp(name), nullptr);
-        folder = name;
-    }
-    void TearDown() override { std::filesystem::remove_all(folder); }
-
     static std::vector<std::string> words(const std::string& text) {
         std::istringstream in(text);
         std::vector<std::string> out;
@@ -81,13 +73,13 @@ class TrainerRuns : public testing::Test {
     /// A model of a few thousand weights: 2 layers of 32, 2 heads, sequences of 16, batches of 4 in micro-batches of 2.
     std::string base() const {
         return "--num-layers 2 --hidden-size 32 --num-attention-heads 2 --seq-length 16 --max-position-embeddings 16 "
-               "--micro-batch-size 2 --global-batch-size 4 --lr 1e-2 --mock-data --tokenizer-type NullTokenizer "
+               "--micro-batch-size 2 --global-batch-size 4 --lr 1e-2 --tokenizer-type NullTokenizer "
                "--vocab-size 100 --log-interval 1 --eval-iters 0 --num-workers 0 --threads 2 --metrics-file " +
                folder + "/metrics.jsonl ";
     }
 
     RunConfig config_of(const std::string& flags) const {
-        RunConfig config = parse_run_config(ModelKind::gpt, words(base() + flags), Environment{});
+        RunConfig config = parse_run_config(ModelKind::gpt, words(base() + data + flags), Environment{});
         validate_and_derive(config, 1);
         return config;
     }
@@ -154,7 +146,9 @@ class TrainerRuns : public testing::Test {
         std::filesystem::remove_all(folder + "/ck");
     }
 
-    std::string folder;
+    const TempFolder temp{TempFolder::Where::memory};
+    const std::string folder = temp.path();
+    std::string data = "--mock-data ";
     std::chrono::seconds process_age{0};  ///< how long ago the process is said to have begun
 };
 

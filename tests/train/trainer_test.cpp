@@ -2,6 +2,7 @@
 // on = off, all bit for bit; and what the flags about batches, losses and schedules do.
 #include <cmath>
 
+#include "data/indexed_dataset_writer.h"
 #include "trainer_fixture.h"
 
 namespace tera {
@@ -67,6 +68,32 @@ TEST_F(SlowTrainerResume, IsNoStopWhateverTheModelOptimizerAndSampler) {
         SCOPED_TRACE(kind);
         expect_resume_is_no_stop(changing + kind);
     }
+}
+
+/// A corpus of documents of uneven length, each a walk through the vocabulary and then end of document (id 100).
+void write_corpus(const std::string& prefix, int documents, int step) {
+    IndexedDatasetWriter writer(prefix, TokenType::u16);
+    for (int d = 0; d < documents; ++d) {
+        std::vector<std::int32_t> ids;
+        for (int i = 0; i < 5 + 7 * d % 40; ++i) ids.push_back((d + step * i) % 100);
+        ids.push_back(100);
+        writer.add_sequence(ids);
+        writer.end_document();
+    }
+    writer.finish();
+}
+
+TEST_F(TrainerResume, IsNoStopOnFilesOverSeveralEpochs) {
+    write_corpus(folder + "/a", 20, 1);
+    write_corpus(folder + "/b", 12, 3);
+    std::string flags = changing;
+    flags += "--split 80,10,10 --global-batch-size 8 --reset-position-ids --reset-attention-mask --eod-mask-loss ";
+    flags += "--num-workers 2 --data-path 0.7 " + folder + "/a 0.3 " + folder + "/b ";
+    data = "";
+    expect_resume_is_no_stop(flags);
+    const RunRecord record = run(flags);
+    EXPECT_LT(record.losses.back(), record.losses.front());
+    EXPECT_TRUE(record.printed(folder + "/b: weight 0.3"));
 }
 
 TEST_F(TrainerResume, ContinuesTheMetricsFileAndSaysWhatChanged) {
@@ -207,7 +234,7 @@ TEST_F(TrainerFlags, ARunThatDivergesStopsWithALead) {
 
 TEST_F(TrainerFlags, WhatIsNotBuiltIsRefusedBeforeAnythingElse) {
     RunConfig config = parse_run_config(
-        ModelKind::gpt, words(base() + "--train-iters 1 --tensor-model-parallel-size 2"), Environment{0, 2, 0});
+        ModelKind::gpt, words(base() + data + "--train-iters 1 --tensor-model-parallel-size 2"), Environment{0, 2, 0});
     validate_and_derive(config, 2);
     EXPECT_THROW(Trainer(config, {.print = [](const std::string&) {}}).run(), UsageError);
     EXPECT_NE(failure("--train-iters 1 --device cuda").find("--device cuda"), std::string::npos);
