@@ -40,6 +40,9 @@ else
     backend="CPU"
 fi
 
+# So that ccache serves other clones of the same sources too.
+export CCACHE_BASEDIR=$ROOT CCACHE_NOHASHDIR=1
+
 step "Building ($preset, $backend, $jobs at once)"
 cd "$ROOT"
 configure_log=$build/configure.log

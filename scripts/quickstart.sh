@@ -28,7 +28,7 @@ step "2/7 A tokenizer: byte-level BPE, learned from the corpus"
 tokenizer=(--tokenizer-type GPT2BPETokenizer --vocab-file tokenizer/vocab.json --merge-file tokenizer/merges.txt)
 
 step "3/7 Token files: stories_text_document.bin and .idx"
-"$teratron" preprocess --input corpus.jsonl --output-prefix stories "${tokenizer[@]}" --append-eod
+"$teratron" preprocess --input corpus.jsonl --output-prefix stories "${tokenizer[@]}" --append-eod --log-interval 4000
 
 # A Llama in small: 4 million parameters. The flags are Megatron's own.
 model=(--num-layers 4 --hidden-size 256 --ffn-hidden-size 704 --num-attention-heads 8
@@ -53,6 +53,7 @@ in_short() {
             field("learning rate: "), field("elapsed time per iteration (ms): ")
     }
     /validation loss at iteration|on validation set|on test set/ && /lm loss value/ { sub(/^[- ]*/, ""); print "   " $0 }
+    /^teratron: |^rank [0-9]+ / { print }
     /number of parameters on|successfully (saved|loaded)|exiting program/ { sub(/^[ ]*/, ""); print "   " $0 }
     { fflush() }'
 }

@@ -1,7 +1,8 @@
 #!/usr/bin/env bash
-# setup.sh [--tests] [--oracle]   install what is missing to build and run, from apt
+# setup.sh [--tests] [--parquet] [--oracle]   install what is missing to build and run, from apt
 #
 #   --tests    also what scripts/test.sh uses (GoogleTest, clang-format, clang's fuzzer)
+#   --parquet  also pyarrow in .venv, from PyPI, whose libraries read Parquet; without it Parquet input is refused
 #   --oracle   also a Python environment in .venv with the reference programs (torch, transformers, ...) that the
 #              oracle tests compare with; without PyPI it says so and those tests skip by name
 #
@@ -9,10 +10,11 @@
 # nothing is missing no network is needed.
 source "$(dirname "${BASH_SOURCE[0]}")/common.sh"
 
-with_tests=0 with_oracle=0
+with_tests=0 with_parquet=0 with_oracle=0
 for argument in "$@"; do
     case $argument in
         --tests) with_tests=1 ;;
+        --parquet) with_parquet=1 ;;
         --oracle) with_oracle=1 ;;
         -h | --help) usage; exit 0 ;;
         *) die "unknown argument '$argument' (see --help)" ;;
@@ -114,20 +116,39 @@ else
     [ ${#missing[@]} = 0 ] || die "still missing after the install: ${missing[*]}"
 fi
 
+make_venv() {
+    [ ! -x "$ROOT/.venv/bin/pip" ] || return 0
+    if ! command -v python3 >/dev/null || ! python3 -c 'import ensurepip' 2>/dev/null; then
+        missing=(python3-venv)
+        note "installing: python3-venv"
+        apt_get install -y --no-install-recommends python3-venv || die "apt-get could not install python3-venv"
+    fi
+    python3 -m venv "$ROOT/.venv"
+}
+
+from_pypi() { "$ROOT/.venv/bin/pip" install --quiet --disable-pip-version-check --retries 2 --timeout 30 "$@"; }
+
+if [ $with_parquet = 1 ]; then
+    step "Apache Arrow for Parquet input (.venv)"
+    if compgen -G "$ROOT/.venv/lib/python3*/site-packages/pyarrow/libparquet.so.*" >/dev/null; then
+        note "all there already"
+    else
+        make_venv
+        if from_pypi pyarrow; then
+            note "installed pyarrow"
+        else
+            note "PyPI cannot be reached: Parquet input will be refused"
+        fi
+    fi
+fi
+
 if [ $with_oracle = 1 ]; then
     step "Reference programs for the oracle tests (.venv)"
     if [ -x "$ROOT/.venv/bin/python" ] && "$ROOT/.venv/bin/python" -c 'import torch, transformers' 2>/dev/null; then
         note "all there already"
     else
-        if ! command -v python3 >/dev/null || ! python3 -c 'import ensurepip' 2>/dev/null; then
-            missing=(python3-venv)
-            note "installing: python3-venv"
-            apt_get install -y --no-install-recommends python3-venv || die "apt-get could not install python3-venv"
-        fi
-        python3 -m venv "$ROOT/.venv"
-        if "$ROOT/.venv/bin/pip" install --quiet --disable-pip-version-check --retries 2 --timeout 30 \
-            numpy safetensors tokenizers transformers &&
-            "$ROOT/.venv/bin/pip" install --quiet --disable-pip-version-check --retries 2 --timeout 30 torch; then
+        make_venv
+        if from_pypi numpy safetensors tokenizers transformers && from_pypi torch; then
             note "installed torch, transformers, tokenizers, safetensors, numpy"
         else
             note "PyPI cannot be reached: the oracle tests will skip by name"

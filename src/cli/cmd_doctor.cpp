@@ -13,6 +13,7 @@
 #include "core/build_info.h"
 #include "core/cpu_features.h"
 #include "core/error.h"
+#include "io/parquet_rows.h"
 
 namespace tera {
 namespace {
@@ -100,13 +101,14 @@ Json examine_disk() {
     return {{"folder", "."}, {"free_bytes", int64_t{1} * fs.f_bavail * fs.f_frsize}};
 }
 
-// Asked for by name, so that a machine without it gets an answer too.
-Json examine_blas() {
-    const Library openblas("libopenblas.so.0");
-    auto* config = openblas.function<char*()>("openblas_get_config");
-    auto* core = openblas.function<char*()>("openblas_get_corename");
-    if (config == nullptr || core == nullptr) return {{"library", nullptr}};
-    return {{"library", "OpenBLAS"}, {"config", config()}, {"core", core()}};
+// Matrix products on the CPU are our own (ops/gemm_kernel.h), in the widest vectors the binary was built for.
+Json examine_matrix_products() {
+    std::string vectors = "of the plain instruction set";
+    for (const CpuFeature& f : cpu_features()) {
+        const std::string name = f.name;
+        if (f.built_for && (name == "avx" || name == "avx512f")) vectors = name == "avx" ? "AVX" : "AVX-512";
+    }
+    return {{"library", "own kernels"}, {"vectors", vectors}};
 }
 
 // The driver is asked through NVML for what it reports, and through libcuda for whether programs can start on it.
@@ -163,24 +165,17 @@ struct Wanted {
     std::vector<const char*> libraries;  ///< any one of these shared libraries will do
     const char* command;                 ///< or this program on the PATH; null for none
     const char* how_to_get;
-    enum { always, with_gpu, optional } needed;
+    enum { with_gpu, optional } needed;
 };
 
 const std::vector<Wanted>& wanted_list() {
     static const std::vector<Wanted> list = {
-        {"OpenBLAS",
-         "matrix products on the CPU",
-         {"libopenblas.so.0"},
-         nullptr,
-         "apt-get install libopenblas0",
-         Wanted::always},
         {"Open MPI",
          "several CPU processes",
          {"libmpi.so.40", "libmpi.so.12"},
          "mpirun",
          "apt-get install libopenmpi-dev openmpi-bin",
          Wanted::optional},
-        {"zstd", "compressed input", {"libzstd.so.1"}, nullptr, "apt-get install libzstd1", Wanted::optional},
         {"cuBLASLt",
          "matrix products on the GPU",
          {"libcublasLt.so.13", "libcublasLt.so.12", "/usr/local/cuda/lib64/libcublasLt.so"},
@@ -221,11 +216,14 @@ Json examine_libraries(bool has_gpu) {
     Json all = Json::array();
     for (const Wanted& w : wanted_list()) {
         const bool found = is_found(w);
-        const bool needed = w.needed == Wanted::always || (w.needed == Wanted::with_gpu && has_gpu);
+        const bool needed = w.needed == Wanted::with_gpu && has_gpu;
         Json entry = {{"name", w.name}, {"use", w.use}, {"found", found}, {"needed_here", needed}};
         if (!found) entry["how_to_get"] = w.how_to_get;
         all.push_back(entry);
     }
+    const bool parquet = parquet_missing().empty();
+    all.push_back({{"name", "Apache Arrow"}, {"use", "Parquet input"}, {"found", parquet}, {"needed_here", false}});
+    if (!parquet) all.back()["how_to_get"] = "scripts/setup.sh --parquet, then scripts/build.sh";
     return all;
 }
 
@@ -237,7 +235,7 @@ Json examine() {
     report["cpu"] = examine_cpu();
     report["memory"] = examine_memory();
     report["disk"] = examine_disk();
-    report["blas"] = examine_blas();
+    report["blas"] = examine_matrix_products();
     report["gpu"] = examine_gpus();
     const bool has_gpu = !report["gpu"]["devices"].empty();
     report["libraries"] = examine_libraries(has_gpu);
@@ -291,9 +289,8 @@ void print_report(const Json& r) {
     }
     line("memory", memory);
     line("disk", gibibytes(r["disk"]["free_bytes"]) + " free here");
-    line("BLAS", r["blas"]["library"].is_null() ? "no OpenBLAS"
-                                                : cat(r["blas"]["config"].get<std::string>(), ", running as ",
-                                                      r["blas"]["core"].get<std::string>()));
+    line("BLAS", cat(r["blas"]["library"].get<std::string>(), ", vectors ", r["blas"]["vectors"].get<std::string>(),
+                     " (no library needed)"));
     const Json& gpu = r["gpu"];
     if (gpu.contains("problem")) {
         line("GPU", gpu["problem"].get<std::string>());

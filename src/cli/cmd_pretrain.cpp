@@ -49,7 +49,7 @@ int cmd_pretrain(const CommandArgs& args) {
     const Environment environment = Environment::from_process();
     RunConfig config = parse_run_config(kind, flags, environment);
     take_arguments_from_checkpoint(config);
-    validate_and_derive(config, environment.world_size);
+    validate_and_derive(config, config.world_size);
     Trainer(std::move(config), {.print = {}, .process_start = start}).run();
     return 0;
 }

@@ -1,35 +1,13 @@
 // The checks and derived values of Megatron's argument validation, and a few of ours where Megatron would go on
 // silently with something else than was asked. Each function handles one subject; the order matters only where noted.
-#include <cmath>
-
+#include "config/checks.h"
 #include "config/run_config.h"
-#include "core/error.h"
+#include "config/validate_model.h"
 
 namespace tera {
 namespace {
 
-bool given(const RunConfig& c, const char* dest) { return c.given.count(dest) != 0; }
-
-void notice(RunConfig& c, const std::string& text) {
-    // Validation may run twice, once for the plan and once for the run.
-    for (const std::string& old : c.notices) {
-        if (old == text) return;
-    }
-    c.notices.push_back(text);
-}
-
-void require_positive(int64_t value, const char* flag) {
-    if (value <= 0)
-        usage_error(flag, value == 0 ? " is required and must be positive" : cat(" must be positive, not ", value));
-}
-
-void require_divides(int64_t divisor, const char* divisor_name, int64_t value, const char* value_name) {
-    if (value % divisor != 0) usage_error(value_name, " ", value, " is not divisible by ", divisor_name, " ", divisor);
-}
-
-void require_share(double value, const char* flag) {
-    if (!(value >= 0 && value < 1)) usage_error(flag, " must be at least 0 and less than 1, not ", value);
-}
+using namespace checks;
 
 void derive_layout(RunConfig& c, int64_t world_size) {
     require_positive(world_size, "--world-size");
@@ -49,125 +27,6 @@ void derive_layout(RunConfig& c, int64_t world_size) {
     if (c.sequence_parallel && tp == 1) {
         notice(c, "Disabling sequence parallelism because tensor model parallelism is disabled");
         c.sequence_parallel = false;
-    }
-}
-
-void derive_layer_counts(RunConfig& c) {
-    if (c.kind == ModelKind::t5) {
-        if (c.num_layers == 0) c.num_layers = c.encoder_num_layers;
-        if (c.encoder_num_layers == 0) c.encoder_num_layers = c.num_layers;
-        if (c.decoder_num_layers == 0) c.decoder_num_layers = c.num_layers;
-        require_positive(c.encoder_num_layers, "--encoder-num-layers (or --num-layers)");
-        require_positive(c.decoder_num_layers, "--decoder-num-layers (or --num-layers)");
-        return;
-    }
-    const bool contradiction =
-        given(c, "num_layers") && given(c, "encoder_num_layers") && c.num_layers != c.encoder_num_layers;
-    if (contradiction)
-        usage_error("--num-layers ", c.num_layers, " and --encoder-num-layers ", c.encoder_num_layers,
-                    " contradict each other");
-    if (c.num_layers == 0) c.num_layers = c.encoder_num_layers;
-    c.encoder_num_layers = c.num_layers;
-    require_positive(c.num_layers, "--num-layers");
-    if (given(c, "decoder_num_layers")) usage_error("--decoder-num-layers is for T5; use --num-layers");
-}
-
-void derive_attention(RunConfig& c) {
-    require_positive(c.hidden_size, "--hidden-size");
-    require_positive(c.num_attention_heads, "--num-attention-heads");
-    if (c.kv_channels == 0) {
-        if (c.hidden_size % c.num_attention_heads != 0) {
-            usage_error("--hidden-size ", c.hidden_size, " is not divisible by --num-attention-heads ",
-                        c.num_attention_heads, "; change one of them or give the head dimension with --kv-channels");
-        }
-        c.kv_channels = c.hidden_size / c.num_attention_heads;
-    }
-    require_positive(c.kv_channels, "--kv-channels");
-    if (c.group_query_attention) {
-        if (c.num_query_groups == 0) c.num_query_groups = 1;  // Megatron's default
-        require_positive(c.num_query_groups, "--num-query-groups");
-        require_divides(c.num_query_groups, "--num-query-groups", c.num_attention_heads, "--num-attention-heads");
-    } else {
-        const bool asked =
-            given(c, "num_query_groups") && c.num_query_groups != 1 && c.num_query_groups != c.num_attention_heads;
-        if (asked) usage_error("--num-query-groups ", c.num_query_groups, " needs --group-query-attention");
-        c.num_query_groups = c.num_attention_heads;
-    }
-    const int64_t tp = c.tensor_model_parallel_size;
-    require_divides(tp, "--tensor-model-parallel-size", c.num_attention_heads, "--num-attention-heads");
-    if (c.num_query_groups % tp != 0 && tp % c.num_query_groups != 0) {
-        usage_error("--num-query-groups ", c.num_query_groups,
-                    " neither divides nor is a multiple of --tensor-model-parallel-size ", tp);
-    }
-}
-
-void derive_mlp(RunConfig& c) {
-    const int kinds = c.swiglu + c.openai_gelu + c.squared_relu + c.xielu + c.xiprelu + c.xiprelup;
-    if (kinds > 1) {
-        usage_error("only one of --swiglu, --openai-gelu, --squared-relu, --xielu, --xiprelu, --xiprelup can be given");
-    }
-    if (c.ffn_hidden_size == 0) {
-        c.ffn_hidden_size = c.swiglu ? static_cast<int64_t>(4.0 * static_cast<double>(c.hidden_size) * 2 / 3 / 64) * 64
-                                     : 4 * c.hidden_size;
-    }
-    require_positive(c.ffn_hidden_size, "--ffn-hidden-size");
-    require_divides(c.tensor_model_parallel_size, "--tensor-model-parallel-size", c.ffn_hidden_size,
-                    "--ffn-hidden-size");
-    if (!c.add_bias_linear) c.bias_gelu_fusion = false;
-    if (c.add_bias_linear) c.add_qkv_bias = true;
-    require_positive(c.make_vocab_size_divisible_by, "--make-vocab-size-divisible-by");
-    require_share(c.attention_dropout, "--attention-dropout");
-    require_share(c.hidden_dropout, "--hidden-dropout");
-    if (!(c.norm_epsilon > 0)) usage_error("--norm-epsilon must be positive, not ", c.norm_epsilon);
-    if (!(c.init_method_std >= 0)) usage_error("--init-method-std must not be negative, but is ", c.init_method_std);
-}
-
-void derive_positions(RunConfig& c) {
-    if (!c.add_position_embedding && c.position_embedding_type == "learned_absolute") {
-        usage_error(
-            "--no-position-embedding needs --position-embedding-type rope (or none): the learned table is the default");
-    }
-    if (c.position_embedding_type == "rope") {
-        const double rotated = std::floor(static_cast<double>(c.kv_channels) * c.rotary_percent);
-        const bool possible =
-            rotated >= 2 && rotated <= static_cast<double>(c.kv_channels) && static_cast<int64_t>(rotated) % 2 == 0;
-        if (!possible) {
-            usage_error("--rotary-percent ", c.rotary_percent, " of the head dimension ", c.kv_channels, " is ",
-                        rotated, " rotated dimensions: that must be an even number of at least 2");
-        }
-        require_positive(c.rotary_base, "--rotary-base");
-        if (c.rotary_seq_len_interpolation_factor) {
-            require_positive(*c.rotary_seq_len_interpolation_factor, "--rotary-seq-len-interpolation-factor");
-        }
-        if (!(c.rope_scaling_factor > 0)) usage_error("--rope-scaling-factor must be positive");
-    } else if (c.use_rope_scaling) {
-        usage_error("--use-rope-scaling needs --position-embedding-type rope");
-    }
-}
-
-void derive_sequence(RunConfig& c) {
-    if (c.seq_length != 0 && c.encoder_seq_length != 0 && c.seq_length != c.encoder_seq_length) {
-        usage_error("--seq-length ", c.seq_length, " and --encoder-seq-length ", c.encoder_seq_length,
-                    " contradict each other");
-    }
-    if (c.seq_length == 0) c.seq_length = c.encoder_seq_length;
-    require_positive(c.seq_length, "--seq-length");
-    c.encoder_seq_length = c.seq_length;
-    require_positive(c.max_position_embeddings, "--max-position-embeddings");
-    if (c.seq_length > c.max_position_embeddings) {
-        usage_error("--seq-length ", c.seq_length, " is longer than --max-position-embeddings ",
-                    c.max_position_embeddings);
-    }
-    if (c.kind == ModelKind::t5) require_positive(c.decoder_seq_length, "--decoder-seq-length");
-    if (c.decoder_seq_length > c.max_position_embeddings) {
-        usage_error("--decoder-seq-length ", c.decoder_seq_length, " is longer than --max-position-embeddings ",
-                    c.max_position_embeddings);
-    }
-    if (c.context_parallel_size > 1)
-        require_divides(2 * c.context_parallel_size, "2 * --context-parallel-size", c.seq_length, "--seq-length");
-    if (c.sequence_parallel) {
-        require_divides(c.tensor_model_parallel_size * c.context_parallel_size,
-                        "the tensor- and context-parallel ranks", c.seq_length, "--seq-length");
     }
 }
 
@@ -390,12 +249,9 @@ void check_checkpoint(RunConfig& c) {
 }  // namespace
 
 void validate_and_derive(RunConfig& config, int64_t world_size) {
+    check_proportions(config, world_size);
     derive_layout(config, world_size);
-    derive_layer_counts(config);
-    derive_attention(config);
-    derive_mlp(config);
-    derive_positions(config);
-    derive_sequence(config);
+    derive_model(config);
     derive_pipeline(config);
     derive_batches(config);
     check_length(config);

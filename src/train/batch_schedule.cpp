@@ -50,11 +50,33 @@ StepBatch BatchSchedule::at(std::int64_t consumed) const {
     return step;
 }
 
+/// How many steps of `increment` samples from `consumed` on have the same scheduled batch, within the ramp. The ramp is
+/// walked in such stretches: stepping through one of 10^15 samples would take for ever.
+std::int64_t BatchSchedule::equal_steps(std::int64_t consumed, std::int64_t increment) const {
+    const std::int64_t batch = scheduled(consumed);
+    std::int64_t equal = 1, different = (ramp_->samples - consumed) / increment + 2;
+    while (different - equal > 1) {
+        const std::int64_t middle = equal + (different - equal) / 2;
+        (scheduled(consumed + (middle - 1) * increment) == batch ? equal : different) = middle;
+    }
+    return equal;
+}
+
+void BatchSchedule::check_every_stage() const {
+    for (std::int64_t consumed = 0; ramp_ && consumed <= ramp_->samples;) {
+        const std::int64_t batch = at(consumed).running_batch;
+        consumed += equal_steps(consumed, batch) * batch;
+    }
+}
+
 std::int64_t BatchSchedule::iterations_for(std::int64_t train_samples) const {
     std::int64_t consumed = 0, iterations = 0;
     while (ramp_ && consumed <= ramp_->samples && consumed <= train_samples) {
-        consumed += scheduled(consumed);
-        ++iterations;
+        const std::int64_t batch = scheduled(consumed);
+        const std::int64_t to_the_end = (std::min(ramp_->samples, train_samples) - consumed) / batch + 1;
+        const std::int64_t steps = std::min(equal_steps(consumed, batch), to_the_end);
+        consumed += steps * batch;
+        iterations += steps;
     }
     if (train_samples > consumed) iterations += (train_samples - consumed) / sizes_.global_batch;
     return iterations;
@@ -63,8 +85,10 @@ std::int64_t BatchSchedule::iterations_for(std::int64_t train_samples) const {
 std::int64_t BatchSchedule::consumed_after(std::int64_t iterations) const {
     std::int64_t consumed = 0;
     while (ramp_ && iterations > 0 && consumed <= ramp_->samples) {
-        consumed += at(consumed).running_batch;
-        --iterations;
+        const std::int64_t batch = at(consumed).running_batch;
+        const std::int64_t steps = std::min(iterations, equal_steps(consumed, batch));
+        consumed += steps * batch;
+        iterations -= steps;
     }
     return iterations > 0 ? consumed + iterations * at(consumed).running_batch : consumed;
 }

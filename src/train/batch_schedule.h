@@ -39,6 +39,8 @@ class BatchSchedule {
     /// The step that begins after `consumed` samples. UsageError if a ramp stage does not divide (without decrease).
     StepBatch at(std::int64_t consumed) const;
     bool ramps() const { return ramp_.has_value(); }
+    /// UsageError if any batch on the way up does not divide, so that a run does not find out after days.
+    void check_every_stage() const;
 
     /// Iterations that `train_samples` samples last; a last partial batch is left out.
     std::int64_t iterations_for(std::int64_t train_samples) const;
@@ -48,6 +50,7 @@ class BatchSchedule {
 
   private:
     std::int64_t scheduled(std::int64_t consumed) const;
+    std::int64_t equal_steps(std::int64_t consumed, std::int64_t increment) const;
 
     Sizes sizes_;
     std::optional<BatchRamp> ramp_;

@@ -41,7 +41,7 @@ void transpose_columns(ConstTensor in, std::byte* out, std::int64_t begin, std::
     }
 }
 
-/// Adds stored rows [begin, begin + n) of a transposed tensor [C, R], given in rows' dtype, to their columns.
+/// Puts stored rows [begin, begin + n) of a transposed tensor [C, R], given in rows' dtype, in their columns.
 template <class Word>
 void put_columns(const std::byte* stored, Tensor rows, std::int64_t begin, std::int64_t n) {
     const std::int64_t R = rows.shape[0], C = rows.shape[1];

@@ -119,9 +119,7 @@ RunPlan make_plan(const RunConfig& config, const std::vector<std::int64_t>& at_i
     const BatchSchedule batches = make_batch_schedule(config);
     const std::int64_t past_ramp = config.rampup_batch_size.empty() ? 0 : config.rampup_batch_size[2] + 1;
     const StepBatch full = batches.at(past_ramp);
-    for (std::int64_t n = 0; n < past_ramp; n += batches.at(n).running_batch) {
-        // Every stage of the ramp must divide; at() says which does not.
-    }
+    batches.check_every_stage();
     plan.num_micro_batches = full.micro_batches;
     plan.train_iters = training_iterations(config);
     plan.flops_per_iteration = flops_per_step(flops_formula_of(config.log_format),
@@ -133,7 +131,9 @@ RunPlan make_plan(const RunConfig& config, const std::vector<std::int64_t>& at_i
     if (scheduled) {
         const LrSchedule schedule = make_lr_schedule(config);
         for (const std::int64_t iteration : at_iterations) {
-            if (iteration < 0) usage_error("--at-iterations: ", iteration, " is not an iteration");
+            if (iteration < 0 || iteration > *plan.train_iters) {
+                usage_error("--at-iterations: ", iteration, " is not an iteration of this run of ", *plan.train_iters);
+            }
             const auto samples = static_cast<double>(batches.consumed_after(iteration));
             plan.learning_rate.push_back({iteration, schedule.learning_rate(samples)});
         }

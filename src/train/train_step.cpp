@@ -15,23 +15,20 @@ double tokens_of(const MicroBatch& batch) {
     return tokens;
 }
 
-/// "samples 96 to 103" of one micro-batch or, with several, of the whole step.
-struct SampleRange {
-    std::int64_t first = -1, last = -1;
-    void add(const MicroBatch& batch) {
-        if (batch.sample == nullptr) return;
-        const auto [low, high] = std::minmax_element(batch.sample, batch.sample + batch.B);
-        first = first < 0 ? *low : std::min(first, *low);
-        last = std::max(last, *high);
-    }
-    std::string text() const { return first < 0 ? "" : cat(" (samples ", first, " to ", last, ")"); }
-};
-
 const char* const nan_advice =
     "; lower --lr, clip with --clip-grad, or look at these samples (--no-check-for-nan-in-loss-and-grad goes on "
     "regardless)";
 
 }  // namespace
+
+void SampleRange::add(const MicroBatch& batch) {
+    if (batch.sample == nullptr || batch.B == 0) return;
+    const auto [low, high] = std::minmax_element(batch.sample, batch.sample + batch.B);
+    first = first < 0 ? *low : std::min(first, *low);
+    last = std::max(last, *high);
+}
+
+std::string SampleRange::text() const { return first < 0 ? "" : cat(" (samples ", first, " to ", last, ")"); }
 
 void TrainStep::forward_backward(const MicroBatch& batch, double scale, LossSum& loss) {
     Ctx ctx = parts_.workspace.ctx();
@@ -46,36 +43,40 @@ void TrainStep::forward_backward(const MicroBatch& batch, double scale, LossSum&
     parts_.workspace.reset();
 }
 
-StepOutcome TrainStep::run(const MicroBatchSource& next, std::int64_t micro_batches, const StepRates& rates,
-                           std::int64_t iteration) {
-    StepOutcome outcome;
-    const Exec exec = parts_.workspace.ctx().temp;
+LossSum TrainStep::accumulate(const MicroBatchSource& next, std::int64_t micro_batches, std::int64_t iteration,
+                              SampleRange& samples) {
+    Timers::Scope timer(parts_.timers, "forward-backward", 1);
     const double loss_scale = parts_.scaler ? parts_.scaler->scale() : 1;
-    SampleRange samples;
-    parts_.timers.start("forward-backward", 1);
+    LossSum sum;
     for (std::int64_t m = 0; m < micro_batches; ++m) {
         parts_.timers.start("batch-generator", 2);
         const MicroBatch& batch = next();
         parts_.timers.stop("batch-generator");
+        samples.add(batch);
         const double share =
             settings_.per_token_loss ? 1 : 1 / (std::max(tokens_of(batch), 1.0) * static_cast<double>(micro_batches));
         LossSum loss;
         forward_backward(batch, loss_scale * share, loss);
-        samples.add(batch);
         if (settings_.check_for_nan && !std::isfinite(loss.loss)) {
             SampleRange these;
             these.add(batch);
             throw Error(cat("found NaN in local forward loss calculation: lm loss is ", loss.loss, " in iteration ",
                             iteration, ", micro-batch ", m + 1, " of ", micro_batches, these.text(), nan_advice));
         }
-        outcome.loss.loss += loss.loss;
-        outcome.loss.tokens += loss.tokens;
+        sum.loss += loss.loss;
+        sum.tokens += loss.tokens;
     }
-    parts_.timers.stop("forward-backward");
+    return sum;
+}
+
+StepOutcome TrainStep::run(const MicroBatchSource& next, std::int64_t micro_batches, const StepRates& rates,
+                           std::int64_t iteration) {
+    SampleRange samples;
+    StepOutcome outcome;
+    outcome.loss = accumulate(next, micro_batches, iteration, samples);
 
     Timers::Scope timer(parts_.timers, "optimizer", 1);
-    double factor = parts_.scaler ? parts_.scaler->inverse() : 1;
-    if (settings_.per_token_loss) factor /= std::max(outcome.loss.tokens, 1.0);
+    const Exec exec = parts_.workspace.ctx().temp;
     parts_.timers.start("optimizer-clip-main-grad", 1);
     const GradStats grads = measure_grads(exec, parts_.optimizer.params());
     parts_.timers.stop("optimizer-clip-main-grad");
@@ -83,6 +84,8 @@ StepOutcome TrainStep::run(const MicroBatchSource& next, std::int64_t micro_batc
         throw Error(cat("found NaN in local grad norm: the gradient of ", grads.not_finite->name,
                         " is not finite in iteration ", iteration, samples.text(), nan_advice));
     }
+    double factor = parts_.scaler ? parts_.scaler->inverse() : 1;  // of the scale that backward used
+    if (settings_.per_token_loss) factor /= std::max(outcome.loss.tokens, 1.0);
     outcome.skipped = parts_.scaler && !grads.finite();
     if (parts_.scaler) parts_.scaler->update(outcome.skipped);
     if (outcome.skipped) {

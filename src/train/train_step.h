@@ -9,6 +9,7 @@
 #include <cstdint>
 #include <functional>
 #include <optional>
+#include <string>
 
 #include "model/decoder.h"
 #include "optim/loss_scaler.h"
@@ -35,6 +36,13 @@ struct StepOutcome {
     double mean_loss() const { return loss.tokens > 0 ? loss.loss / loss.tokens : 0; }
 };
 
+/// The samples of some micro-batches, for messages.
+struct SampleRange {
+    std::int64_t first = -1, last = -1;
+    void add(const MicroBatch& batch);
+    std::string text() const;  ///< " (samples 96 to 103)", or "" if it is not known
+};
+
 class TrainStep {
   public:
     struct Settings {
@@ -57,6 +65,9 @@ class TrainStep {
                     std::int64_t iteration);
 
   private:
+    /// Forward and backward of all micro-batches: their summed loss; gradients accumulate.
+    LossSum accumulate(const MicroBatchSource& next, std::int64_t micro_batches, std::int64_t iteration,
+                       SampleRange& samples);
     void forward_backward(const MicroBatch& batch, double scale, LossSum& loss);
 
     Parts parts_;

@@ -119,7 +119,7 @@ TEST(Main, ErrorsStayOnOneLine) {
 TEST(Doctor, TellsAboutThisMachine) {
     const Outcome run = teratron({"doctor"});
     EXPECT_EQ(run.exit_code, 0) << run.err;
-    for (const char* word : {"CPU", "memory", "disk", "BLAS", "OpenBLAS", "GPU", "built for"}) {
+    for (const char* word : {"CPU", "memory", "disk", "BLAS", "GPU", "Apache Arrow", "built for"}) {
         EXPECT_TRUE(contains(run.out, word)) << word;
     }
 }

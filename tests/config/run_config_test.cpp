@@ -197,6 +197,17 @@ TEST(RunConfigRefuse, Sizes) {
     EXPECT_NO_THROW(valid("--no-position-embedding --position-embedding-type rope"));
 }
 
+TEST(RunConfigRefuse, SlipsOfTheKeyboard) {
+    const std::string huge = "9223372036854775807";
+    for (const char* flag :
+         {"--num-layers", "--hidden-size", "--ffn-hidden-size", "--kv-channels", "--vocab-size", "--micro-batch-size",
+          "--global-batch-size", "--train-iters", "--train-samples", "--seq-length", "--make-vocab-size-divisible-by",
+          "--tensor-model-parallel-size", "--num-attention-heads"}) {
+        refuses(std::string(flag) + " " + huge, {flag, "proportion"});
+    }
+    refuses("--kv-channels 1048576 --num-attention-heads 65536", {"--kv-channels"});
+}
+
 TEST(RunConfigRefuse, Layouts) {
     refuses("--tensor-model-parallel-size 3", {"world size 8"}, 8);
     refuses("--tensor-model-parallel-size 8", {"--num-attention-heads 4"}, 8);

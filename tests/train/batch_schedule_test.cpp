@@ -67,12 +67,39 @@ TEST(BatchSchedule, SwissAiRamp) {
     EXPECT_EQ(schedule.at(1'718'272'001).global_batch, 2048);
 }
 
+TEST(BatchSchedule, StretchesEqualSingleSteps) {
+    const BatchRamp ramp{12, 4, 977};
+    const BatchSchedule schedule({64, 1, 4, false}, ramp);
+    std::int64_t consumed = 0;
+    for (std::int64_t i = 0; i < 60; ++i) {
+        EXPECT_EQ(schedule.consumed_after(i), consumed) << i;
+        consumed += schedule.at(consumed).running_batch;
+    }
+    for (std::int64_t samples = 1; samples < 2000; samples += 7) {
+        std::int64_t n = 0, seen = 0;
+        while (seen <= ramp.samples && seen <= samples) seen += schedule.at(seen).global_batch, ++n;
+        if (samples > seen) n += (samples - seen) / 64;
+        EXPECT_EQ(schedule.iterations_for(samples), n) << samples;
+    }
+}
+
+TEST(BatchSchedule, LongRampsTakeNoTime) {
+    const BatchSchedule schedule({9, 1, 1, false}, BatchRamp{1, 1, 8'000'000'000'000'000});
+    schedule.check_every_stage();
+    // Eight stretches of 10^15 samples with 1 .. 8 samples a step, one more step past the end, then 9 a step.
+    EXPECT_EQ(schedule.consumed_after(1'000'000'000'000'000), 1'000'000'000'000'000);
+    EXPECT_EQ(schedule.at(schedule.consumed_after(1'000'000'000'000'001)).global_batch, 2);
+    EXPECT_GT(schedule.iterations_for(9'000'000'000'000'000), 2'700'000'000'000'000);
+}
+
 TEST(BatchSchedule, RefusesImpossibleRamps) {
     EXPECT_THROW(BatchSchedule({64, 4, 2, false}, BatchRamp{64, 16, 300}), UsageError);
     EXPECT_THROW(BatchSchedule({64, 4, 2, false}, BatchRamp{16, 16, 0}), UsageError);
     EXPECT_THROW(BatchSchedule({64, 4, 2, false}, BatchRamp{16, 20, 300}), UsageError);
     const BatchSchedule uneven({64, 4, 2, false}, BatchRamp{12, 4, 300});
     EXPECT_THROW(uneven.at(0), UsageError);
+    EXPECT_THROW(uneven.check_every_stage(), UsageError);
+    EXPECT_THROW(BatchSchedule({64, 4, 2, false}, BatchRamp{16, 4, 300}).check_every_stage(), UsageError);
     EXPECT_EQ(BatchSchedule({64, 4, 2, true}, BatchRamp{12, 4, 300}).at(0).running_batch, 8);
 }
 
