@@ -1,10 +1,12 @@
-// teratron preprocess: JSON lines to .bin/.idx, with the flags and console lines of Megatron's preprocess_data.py.
+// teratron preprocess: JSON lines, CSV or Parquet to .bin/.idx, with the flags and console lines of Megatron's
+// preprocess_data.py.
 #include <unistd.h>
 
 #include <algorithm>
 #include <charconv>
 #include <chrono>
 #include <cstdio>
+#include <sstream>
 #include <string>
 
 #include "cli/commands.h"
@@ -13,6 +15,7 @@
 #include "core/error.h"
 #include "core/thread_pool.h"
 #include "data/preprocess.h"
+#include "io/json_file.h"
 
 namespace tera {
 namespace {
@@ -30,14 +33,36 @@ std::string python_float(double value) {
 }
 
 ArgParser make_parser() {
-    ArgParser parser("teratron preprocess",
-                     "Tokenises a file of JSON lines into PREFIX_KEY_document.bin and .idx, one pair per key.");
+    ArgParser parser(
+        "teratron preprocess",
+        "Tokenises JSON lines, CSV or Parquet into PREFIX_KEY_document.bin and .idx, one pair per key. A run "
+        "that was stopped goes on where it was when the same command is given again.");
     const std::string input = "input data", output = "output data", runtime = "runtime";
-    parser.option("input", ArgType::text).required().help("file of JSON lines").group(input);
+    parser.option("input", ArgType::text)
+        .values(ArgCount::one_or_more())
+        .help("files, patterns in quotes, folders, or - for standard input; plain, gzip, zstd, xz or bzip2")
+        .group(input);
+    parser.option("input-format", ArgType::text)
+        .choices({"auto", "jsonl", "csv", "parquet"})
+        .defaults("auto")
+        .help("auto: Parquet by its first bytes, CSV by the name .csv or .tsv, else JSON lines")
+        .group(input);
+    parser.option("paths-file", ArgType::text)
+        .help("file with a path on each line, instead of --input (data split-work writes such)")
+        .group(input);
+    parser.option("dataset", ArgType::text)
+        .alias("dataset-folder")
+        .help("folder that the paths in --paths-file are relative to")
+        .group(input);
     parser.option("json-keys", ArgType::text)
+        .alias("columns")
+        .alias("column")
         .values(ArgCount::one_or_more())
         .defaults("text")
-        .help("keys whose text is taken")
+        .help("keys, or columns of CSV and Parquet, whose text is taken")
+        .group(input);
+    parser.flag("skip-invalid")
+        .help("leave out lines that are not valid, name and count them; else the first ends the run")
         .group(input);
     parser.flag("split-sentences").help("refused: not built yet").group(input);
     parser.flag("keep-newlines").help("belongs to --split-sentences").group(input);
@@ -51,6 +76,10 @@ ArgParser make_parser() {
         .group(runtime);
     parser.option("partitions", ArgType::integer).defaults("1").help("only 1 is built").group(runtime);
     parser.option("log-interval", ArgType::integer).defaults("1000").help("documents between reports").group(runtime);
+    parser.option("resume-interval", ArgType::real)
+        .defaults("10")
+        .help("seconds between two notes on disk of how far it has come; below 0: none, a stopped run begins anew")
+        .group(runtime);
     parser.flag("keep-sequential-samples").help("belongs to --partitions").group(runtime);
     parser.flag("find-optimal-num-workers").help("refused: the default is one worker per core").group(runtime);
     parser.option("workers-to-check", ArgType::integer)
@@ -84,14 +113,17 @@ class Reporter {
         : log_interval_(log_interval), start_(start), is_terminal_(isatty(STDERR_FILENO) == 1) {}
 
     void operator()(const PreprocessProgress& progress) {
+        if (is_first_ && progress.documents > 1) earlier_ = progress;  // goes on with a run that was stopped
+        is_first_ = false;
         if (is_terminal_) {
             if (progress.documents % 64 == 0) draw(progress, false);
         } else if (progress.documents % log_interval_ == 0) {
             const double seconds = seconds_since(start_);
-            const double rate = static_cast<double>(progress.characters) / seconds / 1024 / 1024;
-            std::fprintf(
-                stderr, "Processed %lld documents (%s docs/s, %s MB/s).\n", static_cast<long long>(progress.documents),
-                python_float(static_cast<double>(progress.documents) / seconds).c_str(), python_float(rate).c_str());
+            const double rate = static_cast<double>(progress.characters - earlier_.characters) / seconds / 1024 / 1024;
+            const double documents = static_cast<double>(progress.documents - earlier_.documents);
+            std::fprintf(stderr, "Processed %lld documents (%s docs/s, %s MB/s).\n",
+                         static_cast<long long>(progress.documents), python_float(documents / seconds).c_str(),
+                         python_float(rate).c_str());
         }
     }
 
@@ -106,12 +138,12 @@ class Reporter {
         drawn_ = now;
         constexpr int width = 30;
         const double part = progress.total_bytes > 0
-                                ? static_cast<double>(progress.bytes) / static_cast<double>(progress.total_bytes)
+                                ? static_cast<double>(progress.stored_bytes) / static_cast<double>(progress.total_bytes)
                                 : (last ? 1.0 : 0.0);
         const int filled = std::min(width, static_cast<int>(part * width));
         std::fprintf(stderr, "\r[%s%s] %3.0f%%  %lld documents  %.1f MB/s ", std::string(filled, '#').c_str(),
                      std::string(width - filled, '.').c_str(), part * 100, static_cast<long long>(progress.documents),
-                     static_cast<double>(progress.bytes) / now / 1048576);
+                     static_cast<double>(progress.bytes - earlier_.bytes) / now / 1048576);
         if (last) std::fputc('\n', stderr);
         std::fflush(stderr);
     }
@@ -119,12 +151,47 @@ class Reporter {
     std::int64_t log_interval_;
     Clock::time_point start_;
     bool is_terminal_;
+    PreprocessProgress earlier_;
+    bool is_first_ = true;
     double drawn_ = -1;
+};
+
+/// What --paths-file lists, below --dataset.
+std::vector<std::string> listed_paths(const ParsedArgs& args) {
+    const std::string list = args.text("paths_file"), folder = args.text("dataset");
+    std::vector<std::string> paths;
+    std::istringstream lines(read_text_file(list, std::uint64_t{1} << 32));
+    for (std::string line; std::getline(lines, line);) {
+        if (line.ends_with('\r')) line.pop_back();
+        if (line.empty()) continue;
+        paths.push_back(folder.empty() || line.starts_with('/') ? line : folder + "/" + line);
+    }
+    if (paths.empty()) usage_error("--paths-file ", list, ": lists no file");
+    return paths;
+}
+
+/// Tells of what is passed over and left out; only of the first so many, the count comes at the end.
+class Notes {
+  public:
+    void operator()(const std::string& text) {
+        if (++count_ <= most) std::fprintf(stderr, "%s\n", text.c_str());
+        if (count_ == most) std::fprintf(stderr, "... more such notes are not shown\n");
+    }
+
+  private:
+    static constexpr int most = 100;
+    int count_ = 0;
 };
 
 PreprocessOptions options_of(const ParsedArgs& args) {
     PreprocessOptions options;
-    options.input = args.text("input");
+    if (args.given("input") == args.given("paths_file"))
+        usage_error("teratron preprocess: --input is required, or --paths-file instead of it (see --help)");
+    options.inputs = args.given("input") ? args.list("input") : listed_paths(args);
+    options.input_format = args.text("input_format");
+    options.skip_invalid = args.boolean("skip_invalid");
+    options.note = Notes();
+    options.journal_seconds = args.real("resume_interval");
     options.output_prefix = args.text("output_prefix");
     options.json_keys = args.list("json_keys");
     options.append_eod = args.boolean("append_eod");
@@ -145,7 +212,7 @@ int cmd_preprocess(const CommandArgs& args) {
     const std::int64_t log_interval = parsed.integer("log_interval");
     if (log_interval < 1) usage_error("--log-interval ", log_interval, " is out of range; give at least 1");
     const auto tokenizer = make_tokenizer(tokenizer_config(parsed));
-    std::printf("Opening %s\n", options.input.c_str());
+    for (const std::string& input : options.inputs) std::printf("Opening %s\n", input.c_str());
     std::printf("Time to startup: %s\n", python_float(seconds_since(start)).c_str());
     std::fflush(stdout);
 
@@ -156,6 +223,7 @@ int cmd_preprocess(const CommandArgs& args) {
     report.finish(total);
     for (const std::string& key : options.json_keys)
         std::printf("Wrote %s.bin and .idx\n", preprocess_output(options, key).c_str());
+    if (options.skip_invalid) std::printf("%lld invalid records left out\n", static_cast<long long>(total.invalid));
     std::printf("%lld documents, %lld tokens, %.1f MB in %.2f s\n", static_cast<long long>(total.documents),
                 static_cast<long long>(total.tokens), static_cast<double>(total.bytes) / 1048576, seconds_since(began));
     return 0;

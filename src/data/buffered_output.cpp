@@ -34,6 +34,16 @@ FileLock::~FileLock() { ::close(fd_); }
 BufferedOutput::BufferedOutput(std::string path)
     : lock_(path), path_(std::move(path)), file_(path_, OutputFile::Mode::create), buffer_(buffer_size) {}
 
+BufferedOutput::BufferedOutput(std::string path, std::int64_t keep)
+    : lock_(path),
+      path_(std::move(path)),
+      file_(path_, OutputFile::Mode::join),
+      buffer_(buffer_size),
+      size_(keep),
+      flushed_(keep) {
+    if (::truncate(path_.c_str(), keep) != 0) usage_error("cannot cut ", path_, ": ", std::strerror(errno));
+}
+
 BufferedOutput::~BufferedOutput() {
     if (!renamed_) ::unlink(path_.c_str());
 }
@@ -42,7 +52,8 @@ void BufferedOutput::write(const void* data, std::size_t size) {
     const auto* bytes = static_cast<const std::byte*>(data);
     if (size > buffer_.size() - used_) flush();
     if (size > buffer_.size()) {
-        file_.append({bytes, size});
+        file_.write_at(static_cast<std::uint64_t>(flushed_), {bytes, size});
+        flushed_ += static_cast<std::int64_t>(size);
     } else if (size > 0) {
         std::memcpy(buffer_.data() + used_, bytes, size);
         used_ += size;
@@ -51,7 +62,8 @@ void BufferedOutput::write(const void* data, std::size_t size) {
 }
 
 void BufferedOutput::flush() {
-    if (used_ > 0) file_.append({buffer_.data(), used_});
+    if (used_ > 0) file_.write_at(static_cast<std::uint64_t>(flushed_), {buffer_.data(), used_});
+    flushed_ += static_cast<std::int64_t>(used_);
     used_ = 0;
 }
 

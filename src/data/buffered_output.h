@@ -1,4 +1,5 @@
-// A temporary file written from front to back through a buffer. It is deleted in the end unless it was renamed.
+// A temporary file written from front to back through a buffer. It is deleted in the end unless it was renamed; a
+// killed program leaves it, and the next run can go on with its beginning.
 #pragma once
 
 #include <cstddef>
@@ -25,6 +26,8 @@ class FileLock {
 class BufferedOutput {
   public:
     explicit BufferedOutput(std::string path);
+    /// Goes on behind the first `keep` bytes of the file that a killed program left; it has at least so many.
+    BufferedOutput(std::string path, std::int64_t keep);
     ~BufferedOutput();
     BufferedOutput(const BufferedOutput&) = delete;
     BufferedOutput& operator=(const BufferedOutput&) = delete;
@@ -48,7 +51,8 @@ class BufferedOutput {
     OutputFile file_;
     std::vector<std::byte> buffer_;
     std::size_t used_ = 0;
-    std::int64_t size_ = 0;
+    std::int64_t size_ = 0;     // in all
+    std::int64_t flushed_ = 0;  // of those, in the file
     bool renamed_ = false;
 };
 

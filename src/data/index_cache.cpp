@@ -2,7 +2,9 @@
 
 #include <unistd.h>
 
-#include <cmath>
+#include <cerrno>
+#include <cstdio>
+#include <cstring>
 #include <filesystem>
 #include <nlohmann/json.hpp>
 #include <random>
@@ -58,7 +60,8 @@ void write_by_renaming(const std::string& path, const Write& write) {
     const std::string temporary = path + unique_suffix();
     try {
         write(temporary);
-        rename_durably(temporary, path);
+        if (std::rename(temporary.c_str(), path.c_str()) != 0)
+            usage_error("cannot rename ", temporary, " to ", path, ": ", std::strerror(errno));
     } catch (...) {
         ::unlink(temporary.c_str());
         throw;
@@ -144,6 +147,7 @@ void IndexCache::store(const std::string& description, const std::string& class_
             file.sync();
             file.close();
         });
+        sync_folder(folder_);
     } catch (const UsageError& e) {
         notes.push_back(cat("index cache not written: ", e.what()));
     }

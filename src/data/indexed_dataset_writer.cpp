@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <cerrno>
 #include <cstring>
+#include <filesystem>
 #include <limits>
 
 #include "core/error.h"
@@ -64,6 +65,35 @@ IndexedDatasetWriter::IndexedDatasetWriter(std::string prefix, TokenType type, b
     idx_->write(header.data(), header.size());
     const std::int64_t first = 0;
     document_index_->write(&first, sizeof first);
+}
+
+IndexedDatasetWriter::IndexedDatasetWriter(std::string prefix, TokenType type, const State& state)
+    : prefix_(std::move(prefix)),
+      type_(type),
+      sequences_(state.sequences),
+      documents_(state.documents),
+      tokens_(state.tokens) {
+    bin_ = std::make_unique<BufferedOutput>(prefix_ + ".bin.tmp", state.bin_bytes);
+    idx_ = std::make_unique<BufferedOutput>(prefix_ + ".idx.tmp", state.idx_bytes);
+    document_index_ = std::make_unique<BufferedOutput>(prefix_ + ".documents.tmp", state.document_bytes);
+}
+
+bool IndexedDatasetWriter::can_resume(const std::string& prefix, const State& state) {
+    const auto reaches = [&](const char* suffix, std::int64_t size) {
+        std::error_code error;
+        const std::uintmax_t there = std::filesystem::file_size(prefix + suffix, error);
+        return !error && size >= 0 && there >= static_cast<std::uintmax_t>(size);
+    };
+    return reaches(".bin.tmp", state.bin_bytes) && reaches(".idx.tmp", state.idx_bytes) &&
+           reaches(".documents.tmp", state.document_bytes);
+}
+
+IndexedDatasetWriter::State IndexedDatasetWriter::checkpoint() {
+    TERA_CHECK(bin_ != nullptr && open_sequences_ == 0 && modes_ == nullptr, prefix_);
+    bin_->sync();
+    idx_->sync();
+    document_index_->sync();
+    return {sequences_, documents_, tokens_, bin_->size(), idx_->size(), document_index_->size()};
 }
 
 void IndexedDatasetWriter::write_tokens(std::span<const std::int32_t> tokens) {

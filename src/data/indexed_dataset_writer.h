@@ -16,9 +16,23 @@ namespace tera {
 
 class IndexedDatasetWriter {
   public:
+    /// How far a dataset has come between two documents, with the sizes of its temporary files.
+    struct State {
+        std::int64_t sequences = 0, documents = 0, tokens = 0;
+        std::int64_t bin_bytes = 0, idx_bytes = 0, document_bytes = 0;
+    };
+
     /// Writes PREFIX.bin.tmp, PREFIX.idx.tmp and PREFIX.documents.tmp until finish(), and PREFIX.modes.tmp if each
     /// sequence carries a mode. UsageError if they cannot be created or another process is writing them.
     IndexedDatasetWriter(std::string prefix, TokenType type, bool multimodal = false);
+
+    /// Goes on with the temporary files that a killed program left, from a state that it had stored.
+    IndexedDatasetWriter(std::string prefix, TokenType type, const State& state);
+    /// True if the temporary files are there and reach as far as the state.
+    static bool can_resume(const std::string& prefix, const State& state);
+    /// Syncs the temporary files; what is stored afterwards about this state will be true. Only between documents, and
+    /// not for multimodal data.
+    State checkpoint();
 
     /// One sequence of the current document. UsageError if an id does not fit the element type. The mode is stored in
     /// multimodal files only.

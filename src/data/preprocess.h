@@ -1,7 +1,9 @@
-// Tokenises a file of JSON lines into .bin/.idx pairs, one per key, as Megatron's tools/preprocess_data.py does.
+// Tokenises JSON lines, CSV or Parquet into .bin/.idx pairs, one per key or column, as Megatron's
+// tools/preprocess_data.py does with JSON lines.
 //
-// Workers take blocks of lines in turn and tokenise them; the calling thread writes their results in the order of the
-// input. So the bytes written do not depend on the number of workers, and memory on neither the size of the input.
+// Workers take blocks of records in turn and tokenise them; the calling thread writes their results in the order of the
+// input. So the bytes written do not depend on the number of workers, and memory not on the size of the input. A run
+// that was killed goes on where it was when it is started again (data/preprocess_journal.h).
 #pragma once
 
 #include <cstdint>
@@ -14,28 +16,35 @@
 namespace tera {
 
 struct PreprocessOptions {
-    std::string input;
-    std::string output_prefix;  // files PREFIX_KEY_document.bin and .idx
-    std::vector<std::string> json_keys = {"text"};
-    bool append_eod = false;  // after the last sequence of each document that has tokens
+    std::vector<std::string> inputs;                // files, patterns, folders, "-" (data/input_files.h)
+    std::string input_format = "auto";              // or jsonl, csv, parquet
+    std::string output_prefix;                      // files PREFIX_KEY_document.bin and .idx
+    std::vector<std::string> json_keys = {"text"};  // of CSV and Parquet: the columns
+    bool append_eod = false;                        // after the last sequence of each document that has tokens
+    bool skip_invalid = false;  // leave out records that give no document, and count them; else the first ends the run
     int workers = 1;
     std::size_t block_bytes = std::size_t{1} << 20;
+    double journal_seconds = 10;  // between two notes of how far it has come; below 0: none
+    /// Told of each record left out, of files passed over, and of going on with an earlier run.
+    std::function<void(const std::string&)> note;
 };
 
 struct PreprocessProgress {
     std::int64_t documents = 0;
-    std::int64_t tokens = 0;      // of all keys
-    std::int64_t characters = 0;  // code points of the lines read, with their ends
-    std::int64_t bytes = 0;
-    std::int64_t total_bytes = 0;  // of the input; 0 if not known
+    std::int64_t tokens = 0;        // of all keys
+    std::int64_t characters = 0;    // code points of the lines read, with their ends
+    std::int64_t bytes = 0;         // of those lines, or of the text in columns
+    std::int64_t invalid = 0;       // records left out
+    std::int64_t stored_bytes = 0;  // of the input files, read so far
+    std::int64_t total_bytes = 0;   // of the input files; 0 if not known
 };
 
 /// The prefix under which the documents of a key are written.
 std::string preprocess_output(const PreprocessOptions& options, const std::string& key);
 
-/// Writes all outputs, and nothing under their final names unless all lines were good. `report`, if given, is called
-/// after each document, in order. UsageError for anything wrong with the input, naming file and line; the same one
-/// whatever the number of workers.
+/// Writes all outputs, and nothing under their final names unless all records were good or left out. `report`, if
+/// given, is called after each document, in order. UsageError for anything wrong with the input, naming file and line
+/// (or row); the same one whatever the number of workers.
 PreprocessProgress preprocess(const Tokenizer& tokenizer, const PreprocessOptions& options,
                               const std::function<void(const PreprocessProgress&)>& report = {});
 

@@ -1,52 +1,119 @@
 #include "data/preprocess_block.h"
 
+#include <array>
 #include <limits>
 
 #include "core/error.h"
 #include "token/utf8.h"
 
 namespace tera {
+namespace {
 
-BlockTokenizer::BlockTokenizer(const Tokenizer& tokenizer, const std::vector<std::string>& keys, bool append_eod)
-    : encoder_(tokenizer.make_encoder()), line_(keys) {
+/// Takes back what a key has of documents beyond the first `documents`.
+void cut_to(std::size_t documents, KeyTokens& key) {
+    if (key.document_tokens.size() > documents) {
+        key.tokens.resize(key.tokens.size() - key.document_tokens.back());
+        key.sequence_lengths.resize(key.sequence_lengths.size() - key.document_sequences.back());
+        key.document_tokens.pop_back();
+        key.document_sequences.pop_back();
+    }
+}
+
+}  // namespace
+
+BlockTokenizer::BlockTokenizer(const Tokenizer& tokenizer, const std::vector<std::string>& keys, bool append_eod,
+                               bool skip_bad)
+    : encoder_(tokenizer.make_encoder()), line_(keys), skip_bad_(skip_bad) {
     if (append_eod) eod_ = tokenizer.eod();
 }
 
-TokenBlock BlockTokenizer::tokenize(std::string_view block) {
+TokenBlock BlockTokenizer::tokenize(const InputBlock& block) {
     TokenBlock out;
     out.keys.resize(line_.keys().size());
-    while (!block.empty()) {
-        const Line line = take_line(block);
+    out.format = block.format;
+    out.problems = block.problems;
+    out.fatal = block.fatal;
+    out.after = block.after;
+    if (block.format == InputFormat::json_lines)
+        tokenize_lines(block.text, out);
+    else
+        tokenize_rows(block.columns, out);
+    return out;
+}
+
+/// Notes a bad record and takes back what its first keys gave. False if nothing behind it is wanted.
+bool BlockTokenizer::add_bad(const std::string& why, std::size_t good, TokenBlock& out) const {
+    for (KeyTokens& key : out.keys) cut_to(good, key);
+    out.bad.push_back({out.records++, why});
+    return skip_bad_;
+}
+
+void BlockTokenizer::tokenize_lines(std::string_view text, TokenBlock& out) {
+    while (!text.empty()) {
+        const Line line = take_line(text);
         try {
             line_.parse(line.text);
             for (std::size_t k = 0; k < out.keys.size(); ++k) add_document(line_.strings(k), out.keys[k]);
         } catch (const UsageError& error) {
-            out.problem = error.what();
-            return out;
+            if (!add_bad(error.what(), out.characters.size(), out)) return;
+            continue;
         }
         // Python reads \r\n as one character.
         out.characters.push_back(count_utf8(line.text) + (line.raw.size() > line.text.size() ? 1 : 0));
         out.bytes.push_back(line.raw.size());
+        ++out.records;
     }
-    return out;
 }
 
-void BlockTokenizer::add_document(const std::vector<std::string>& sentences, KeyTokens& out) {
+void BlockTokenizer::tokenize_rows(const TextColumns& rows, TokenBlock& out) {
+    for (std::size_t row = 0; row < rows.rows(); ++row) {
+        std::size_t bytes = 0, characters = 0;
+        try {
+            for (std::size_t k = 0; k < out.keys.size(); ++k) {
+                const std::string_view text = rows.columns[k].value(row);
+                if (rows.columns[k].missing[row]) usage_error("column \"", line_.keys()[k], "\" is null");
+                const std::size_t bad = find_invalid_utf8(text);
+                if (bad != std::string_view::npos)
+                    usage_error("column \"", line_.keys()[k], "\": byte ", bad, " is not valid UTF-8");
+                add_document(std::array{text}, out.keys[k]);
+                bytes += text.size();
+                characters += count_utf8(text);
+            }
+        } catch (const UsageError& error) {
+            if (!add_bad(error.what(), out.characters.size(), out)) return;
+            continue;
+        }
+        out.characters.push_back(characters);
+        out.bytes.push_back(bytes);
+        ++out.records;
+    }
+}
+
+template <class Texts>
+void BlockTokenizer::add_document(const Texts& sentences, KeyTokens& out) {
     const std::size_t first_token = out.tokens.size(), first_sequence = out.sequence_lengths.size();
-    for (const std::string& sentence : sentences) {
-        const std::size_t before = out.tokens.size();
-        encoder_->encode(sentence, out.tokens);
-        const std::size_t length = out.tokens.size() - before;
-        if (length >= static_cast<std::size_t>(std::numeric_limits<std::int32_t>::max()))
-            usage_error("gives ", length, " tokens, more than a sequence can hold");
-        if (length > 0) out.sequence_lengths.push_back(static_cast<std::int32_t>(length));
+    const auto end_document = [&] {
+        out.document_tokens.push_back(out.tokens.size() - first_token);
+        out.document_sequences.push_back(out.sequence_lengths.size() - first_sequence);
+    };
+    try {
+        for (const auto& sentence : sentences) {
+            const std::size_t before = out.tokens.size();
+            encoder_->encode(sentence, out.tokens);
+            const std::size_t length = out.tokens.size() - before;
+            if (length >= static_cast<std::size_t>(std::numeric_limits<std::int32_t>::max()))
+                usage_error("gives ", length, " tokens, more than a sequence can hold");
+            if (length > 0) out.sequence_lengths.push_back(static_cast<std::int32_t>(length));
+        }
+    } catch (const UsageError&) {
+        end_document();  // so that add_bad() can take it back
+        throw;
     }
     if (eod_ && out.tokens.size() > first_token) {
         out.tokens.push_back(*eod_);
         ++out.sequence_lengths.back();
     }
-    out.document_tokens.push_back(out.tokens.size() - first_token);
-    out.document_sequences.push_back(out.sequence_lengths.size() - first_sequence);
+    end_document();
 }
 
 }  // namespace tera

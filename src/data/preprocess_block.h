@@ -8,6 +8,7 @@
 #include <string>
 #include <vector>
 
+#include "data/input_blocks.h"
 #include "data/preprocess_lines.h"
 #include "token/tokenizer.h"
 
@@ -21,27 +22,43 @@ struct KeyTokens {
     std::vector<std::size_t> document_sequences;  // sequences of each document
 };
 
+/// A record that gives no document.
+struct BadRecord {
+    std::int64_t number;  // in the block, from 0
+    std::string why;
+};
+
 struct TokenBlock {
     std::vector<KeyTokens> keys;
-    std::vector<std::size_t> characters;  // of each line, with its end
+    std::vector<std::size_t> characters;  // of each document's line, with its end
     std::vector<std::size_t> bytes;
-    std::optional<std::string> problem;  // with the line after the last good one
+    std::int64_t records = 0;  // good and bad
+    std::vector<BadRecord> bad;
+    InputFormat format = InputFormat::json_lines;
+    std::vector<std::string> problems;  // of the input, behind the records
+    std::optional<std::string> fatal;
+    InputPlace after;
 };
 
 /// What one worker needs besides the block.
 class BlockTokenizer {
   public:
-    BlockTokenizer(const Tokenizer& tokenizer, const std::vector<std::string>& keys, bool append_eod);
+    /// With skip_bad, goes on behind records that give no document; else stops at the first.
+    BlockTokenizer(const Tokenizer& tokenizer, const std::vector<std::string>& keys, bool append_eod, bool skip_bad);
 
-    /// Stops at the first bad line.
-    TokenBlock tokenize(std::string_view block);
+    TokenBlock tokenize(const InputBlock& block);
 
   private:
-    void add_document(const std::vector<std::string>& sentences, KeyTokens& out);
+    void tokenize_lines(std::string_view text, TokenBlock& out);
+    void tokenize_rows(const TextColumns& rows, TokenBlock& out);
+    bool add_bad(const std::string& why, std::size_t good, TokenBlock& out) const;
+    template <class Texts>
+    void add_document(const Texts& sentences, KeyTokens& out);
 
     std::unique_ptr<Encoder> encoder_;
     KeyedStrings line_;
     std::optional<std::int32_t> eod_;
+    bool skip_bad_;
 };
 
 }  // namespace tera

@@ -1,11 +1,6 @@
 #include "data/preprocess_lines.h"
 
-#include <fcntl.h>
-#include <sys/stat.h>
-#include <unistd.h>
-
 #include <array>
-#include <cerrno>
 #include <cstring>
 
 #include "core/error.h"
@@ -20,17 +15,13 @@ struct ForeignKind {
     std::string_view magic;
     const char* name;
 };
-constexpr std::array<ForeignKind, 6> foreign_kinds = {{
-    {{"\x1f\x8b", 2}, "gzip"},
-    {{"\x28\xb5\x2f\xfd", 4}, "zstd"},
-    {{"\xfd"
-      "7zXZ",
-      5},
-     "xz"},
-    {{"BZh", 3}, "bzip2"},
+constexpr std::array<ForeignKind, 3> foreign_kinds = {{
     {{"PAR1", 4}, "Parquet"},
     {{"PK\x03\x04", 4}, "zip"},
+    {{"\x37\x7A\xBC\xAF\x27\x1C", 6}, "7z"},
 }};
+
+constexpr std::size_t most_line = std::size_t{1} << 30;  // a packed file of one endless line must not fill the memory
 
 /// Length of the beginning of `text` that consists of whole lines; a \r at the very end may still be half of a \r\n.
 std::size_t whole_lines(std::string_view text) {
@@ -42,48 +33,47 @@ std::size_t whole_lines(std::string_view text) {
 
 }  // namespace
 
-LineBlockReader::LineBlockReader(std::string path, std::size_t block_bytes)
-    : path_(std::move(path)), block_bytes_(block_bytes) {
-    fd_ = ::open(path_.c_str(), O_RDONLY | O_CLOEXEC);
-    if (fd_ < 0) usage_error("--input ", path_, ": cannot be opened: ", std::strerror(errno));
-    struct stat info {};
-    const bool known = ::fstat(fd_, &info) == 0;
-    if (known && S_ISDIR(info.st_mode)) {
-        ::close(fd_);
-        usage_error("--input ", path_, ": is a folder; give a file of JSON lines");
+LineBlockReader::LineBlockReader(std::string path, std::size_t block_bytes, RestartPoint restart, std::int64_t position)
+    : path_(std::move(path)), block_bytes_(block_bytes), source_(open_bytes(path_, restart)) {
+    if (position > 0) {
+        source_->skip_to(position);
+        is_first_ = false;
     }
-    if (known && S_ISREG(info.st_mode)) file_size_ = info.st_size;
-    ::posix_fadvise(fd_, 0, 0, POSIX_FADV_SEQUENTIAL);
-}
-
-LineBlockReader::~LineBlockReader() {
-    if (fd_ >= 0) ::close(fd_);
 }
 
 void LineBlockReader::check_kind(std::string_view beginning) const {
     for (const auto& [magic, name] : foreign_kinds) {
         if (beginning.starts_with(magic))
-            usage_error("--input ", path_, ": is ", name, " data, which is not read yet; give plain JSON lines");
+            usage_error(source_->name(), ": is ", name, " data, which has no lines; give JSON lines, plain or packed");
     }
 }
 
-/// Reads on until `block` holds one line end past block_bytes_, or the file ends.
-bool LineBlockReader::fill(std::string& block) {
+RestartPoint LineBlockReader::restart_point() const {
+    if (source_->packing() == Packing::plain) return {position(), position()};
+    RestartPoint best = restarts_.empty() ? source_->restart_point() : restarts_.front();
+    for (const RestartPoint& point : restarts_)
+        if (point.position <= position()) best = point;
+    return best;
+}
+
+/// Remembers where the member begins that is read next, and forgets those that no line to come needs.
+void LineBlockReader::note_restart(std::int64_t first_needed) {
+    const RestartPoint point = source_->restart_point();
+    if (restarts_.empty() || restarts_.back().position < point.position) restarts_.push_back(point);
+    while (restarts_.size() > 1 && restarts_[1].position <= first_needed) restarts_.erase(restarts_.begin());
+}
+
+/// Reads block_bytes_ more, or to the end of the file.
+void LineBlockReader::fill(std::string& block) {
     const std::size_t before = block.size();
+    if (before > most_line)
+        usage_error(source_->name(), ": byte ", source_->position() - static_cast<std::int64_t>(before),
+                    " of the text begins a line of more than 1 GiB; is it JSON lines?");
+    if (source_->packing() != Packing::plain) note_restart(source_->position() - static_cast<std::int64_t>(before));
     block.resize(before + block_bytes_);
-    std::size_t got = 0;
-    while (got < block_bytes_) {
-        const ssize_t n = ::read(fd_, block.data() + before + got, block_bytes_ - got);
-        if (n < 0 && errno == EINTR) continue;
-        if (n < 0) usage_error("--input ", path_, ": cannot be read: ", std::strerror(errno));
-        if (n == 0) {
-            at_end_ = true;
-            break;
-        }
-        got += static_cast<std::size_t>(n);
-    }
+    const std::size_t got = source_->read({block.data() + before, block_bytes_});
+    at_end_ = got < block_bytes_;
     block.resize(before + got);
-    return got > 0;
 }
 
 bool LineBlockReader::next(std::string& block) {

@@ -2,38 +2,47 @@
 #pragma once
 
 #include <cstdint>
+#include <memory>
 #include <string>
 #include <string_view>
 #include <vector>
 
+#include "io/byte_source.h"
+
 namespace tera {
 
-/// Cuts a file into blocks that end with a line, reading it once from front to back. Lines end at \n, \r\n or a lone
-/// \r; the last line needs no end.
+/// Cuts a file, packed or not, into blocks that end with a line, reading it once from front to back. Lines end at \n,
+/// \r\n or a lone \r; the last line needs no end.
 class LineBlockReader {
   public:
-    /// UsageError if the file cannot be opened, or is of a kind that is not read (compressed, Parquet).
-    explicit LineBlockReader(std::string path, std::size_t block_bytes = std::size_t{1} << 20);
-    ~LineBlockReader();
-    LineBlockReader(const LineBlockReader&) = delete;
-    LineBlockReader& operator=(const LineBlockReader&) = delete;
+    /// "-" is standard input. Begins at byte `position` of the content, which is found from `restart` on. UsageError if
+    /// the file cannot be opened, or is of a kind that has no lines (Parquet, zip).
+    explicit LineBlockReader(std::string path, std::size_t block_bytes = std::size_t{1} << 20,
+                             RestartPoint restart = {}, std::int64_t position = 0);
 
-    /// Replaces `block` with the next whole lines, about block_bytes of them; false at the end of the file.
+    /// Replaces `block` with the next whole lines, about block_bytes of them; false at the end of the file. UsageError
+    /// for damaged compressed data and for a line of more than 1 GiB.
     bool next(std::string& block);
-    /// Bytes of the whole file, 0 if it is not a regular file.
-    std::int64_t file_size() const { return file_size_; }
+
+    /// Of the first line not handed out: its byte in the content, and where to begin reading to get there.
+    std::int64_t position() const { return source_->position() - static_cast<std::int64_t>(rest_.size()); }
+    RestartPoint restart_point() const;
+    /// Bytes of the file read so far, and in all (0 if it is not a regular file).
+    std::int64_t stored_position() const { return source_->stored_position(); }
+    std::int64_t stored_size() const { return source_->stored_size(); }
 
   private:
-    bool fill(std::string& block);
+    void fill(std::string& block);
+    void note_restart(std::int64_t first_needed);
     void check_kind(std::string_view beginning) const;
 
     std::string path_;
     std::size_t block_bytes_;
-    int fd_ = -1;
+    std::unique_ptr<ByteSource> source_;
     bool at_end_ = false;
     bool is_first_ = true;
-    std::int64_t file_size_ = 0;
-    std::string rest_;  // read, but behind the last line end
+    std::string rest_;                    // read, but behind the last line end
+    std::vector<RestartPoint> restarts_;  // of packed files: where members begin, rising
 };
 
 /// Takes the next line off `rest`, with its line end; what is passed on ends before it.

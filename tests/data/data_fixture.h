@@ -1,6 +1,7 @@
 // Small corpora for the data tests.
 #pragma once
 
+#include <algorithm>
 #include <cstdint>
 #include <fstream>
 #include <iterator>

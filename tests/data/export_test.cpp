@@ -42,7 +42,7 @@ TEST(Export, IsTheInverseOfPreprocess) {
     spill(folder / "in.jsonl", lines);
     for (const bool append_eod : {false, true}) {
         PreprocessOptions options;
-        options.input = folder / "in.jsonl";
+        options.inputs = {folder / "in.jsonl"};
         options.output_prefix = folder / "out";
         options.append_eod = append_eod;
         const ByteTokenizer tokenizer;
@@ -55,8 +55,8 @@ TEST(Export, IsTheInverseOfPreprocess) {
         EXPECT_EQ(back, lines) << append_eod;
         EXPECT_EQ(result.documents, 4);
         EXPECT_EQ(result.invalid, 0);
-        options.input = folder / "back.jsonl";
-        spill(options.input, back);
+        options.inputs = {folder / "back.jsonl"};
+        spill(options.inputs[0], back);
         preprocess(tokenizer, options);
         EXPECT_EQ(slurp(folder / "out_text_document.bin"), first_bin);
         EXPECT_EQ(slurp(folder / "out_text_document.idx"), first_idx);

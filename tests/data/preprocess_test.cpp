@@ -68,7 +68,7 @@ class Preprocess : public ::testing::Test {
     PreprocessOptions options(std::string_view text) {
         write(folder_ / "in.jsonl", text);
         PreprocessOptions chosen;
-        chosen.input = folder_ / "in.jsonl";
+        chosen.inputs = {folder_ / "in.jsonl"};
         chosen.output_prefix = folder_ / "out";
         return chosen;
     }
@@ -156,6 +156,7 @@ TEST_F(Preprocess, NeitherWorkersNorBlocksChangeABit) {
     const PreprocessProgress first = preprocess(bytes_, chosen);
     EXPECT_EQ(first.documents, 3000);
     EXPECT_EQ(first.bytes, first.total_bytes);
+    EXPECT_EQ(first.stored_bytes, first.total_bytes);
     const std::string bin = contents(folder_ / "out_text_document.bin"),
                       idx = contents(folder_ / "out_text_document.idx");
     for (const int workers : {1, 2, 5}) {
@@ -230,18 +231,15 @@ TEST_F(Preprocess, OtherKindsOfInputAreRefusedByName) {
         expect_usage_error([&] { preprocess(bytes_, options(text)); }, parts);
         EXPECT_TRUE(others().empty());
     };
-    refuse("\x1f\x8b\x08 not read", {"gzip"});
-    refuse("\x28\xb5\x2f\xfd not read", {"zstd"});
-    refuse(
-        "\xfd"
-        "7zXZ",
-        {"xz"});
-    refuse("BZh9", {"bzip2"});
+    refuse("\x1f\x8b\x08 cut short", {"in.jsonl", "gzip"});
+    refuse("\x28\xb5\x2f\xfd cut short", {"in.jsonl", "zstd"});
+    refuse("PK\x03\x04", {"in.jsonl", "zip"});
     refuse("PAR1", {"Parquet"});
     auto chosen = options("");
-    chosen.input = folder_ / "none";
+    chosen.inputs = {folder_ / "none"};
     expect_usage_error([&] { preprocess(bytes_, chosen); }, {"none", "cannot be opened"});
-    chosen.input = folder_.path();
+    chosen.inputs = {folder_ / "empty"};
+    std::filesystem::create_directory(folder_ / "empty");
     expect_usage_error([&] { preprocess(bytes_, chosen); }, {"folder"});
 }
 

@@ -19,7 +19,8 @@ constexpr std::int64_t buffer_size = std::int64_t{1} << 20;
 constexpr std::int64_t batch_rows = 16;  // documents are long; more at a time would only take memory
 
 std::string on_one_line(std::string text) {
-    std::replace(text.begin(), text.end(), '\n', ' ');
+    std::replace_if(
+        text.begin(), text.end(), [](unsigned char c) { return c < ' '; }, ' ');
     return text;
 }
 
@@ -97,7 +98,7 @@ class ArrowParquetRows : public ParquetRows {
                     column.max_repetition_level() > 0 ? "lists" : parquet::TypeToString(column.physical_type()));
             return i;
         }
-        usage_error(path_, ": has no column \"", name, "\"; it has ", names);
+        usage_error(path_, ": has no column \"", name, "\"; it has ", on_one_line(names));
     }
 
     /// Opens the columns of the row group that holds row_, which is below rows().

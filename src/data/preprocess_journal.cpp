@@ -1,0 +1,115 @@
+#include "data/preprocess_journal.h"
+
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <nlohmann/json.hpp>
+
+#include "core/error.h"
+#include "io/crc32c.h"
+#include "io/durable_file.h"
+#include "io/json_file.h"
+
+namespace tera {
+namespace {
+
+constexpr int journal_version = 1;
+
+/// Everything that decides the bytes written, as text.
+std::string identity_of(const Tokenizer& tokenizer, const PreprocessOptions& options,
+                        const std::vector<InputFile>& files) {
+    nlohmann::json inputs = nlohmann::json::array();
+    for (const InputFile& file : files) {
+        struct stat info {};
+        ::stat(file.path.c_str(), &info);
+        inputs.push_back({file.path, static_cast<int>(file.format), file.size, info.st_mtim.tv_sec,
+                          info.st_mtim.tv_nsec, static_cast<std::uint64_t>(info.st_ino)});
+    }
+    std::uint32_t tokenizer_sum = 0;
+    for (const TokenizerFile& file : tokenizer.files())
+        tokenizer_sum = crc32c(tokenizer_sum, std::as_bytes(std::span(file.bytes)));
+    const nlohmann::json all = {journal_version,      inputs,           options.json_keys,      options.append_eod,
+                                options.skip_invalid, tokenizer.name(), tokenizer.vocab_size(), tokenizer.eod(),
+                                tokenizer_sum};
+    return all.dump(-1, ' ', false, nlohmann::json::error_handler_t::replace);
+}
+
+nlohmann::json entry_json(const JournalEntry& entry, const std::string& identity) {
+    const InputPlace& p = entry.place;
+    const PreprocessProgress& g = entry.progress;
+    nlohmann::json keys = nlohmann::json::array();
+    for (const auto& k : entry.keys)
+        keys.push_back({k.sequences, k.documents, k.tokens, k.bin_bytes, k.idx_bytes, k.document_bytes});
+    return {{"identity", identity},
+            {"place", {p.file, p.restart.stored, p.restart.position, p.position, p.line, p.record, p.stored}},
+            {"progress", {g.documents, g.tokens, g.characters, g.bytes, g.invalid}},
+            {"keys", keys}};
+}
+
+JournalEntry parse_entry(const nlohmann::json& json) {
+    const auto numbers = [](const nlohmann::json& list, std::size_t count) {
+        const auto values = list.get<std::vector<std::int64_t>>();
+        if (values.size() != count) throw std::out_of_range("count");
+        return values;
+    };
+    JournalEntry entry;
+    const auto p = numbers(json.at("place"), 7), g = numbers(json.at("progress"), 5);
+    entry.place = {p[0], {p[1], p[2]}, p[3], p[4], p[5], p[6]};
+    entry.progress.documents = g[0];
+    entry.progress.tokens = g[1];
+    entry.progress.characters = g[2];
+    entry.progress.bytes = g[3];
+    entry.progress.invalid = g[4];
+    for (const nlohmann::json& key : json.at("keys")) {
+        const auto k = numbers(key, 6);
+        entry.keys.push_back({k[0], k[1], k[2], k[3], k[4], k[5]});
+    }
+    return entry;
+}
+
+}  // namespace
+
+PreprocessJournal::PreprocessJournal(const Tokenizer& tokenizer, const PreprocessOptions& options,
+                                     const std::vector<InputFile>& files)
+    : path_(options.output_prefix + ".resume.json") {
+    for (const InputFile& file : files) {
+        struct stat info {};
+        if (file.path == "-" || ::stat(file.path.c_str(), &info) != 0 || !S_ISREG(info.st_mode)) is_kept_ = false;
+    }
+    if (options.journal_seconds < 0) is_kept_ = false;
+    identity_ = identity_of(tokenizer, options, files);
+    for (const std::string& key : options.json_keys) prefixes_.push_back(preprocess_output(options, key));
+}
+
+PreprocessJournal::~PreprocessJournal() { ::unlink(path_.c_str()); }
+
+std::optional<JournalEntry> PreprocessJournal::find() {
+    std::optional<JournalEntry> entry;
+    struct stat info {};
+    if (is_kept_ && ::stat(path_.c_str(), &info) == 0) {
+        try {
+            const nlohmann::json json = read_json_file(path_);
+            if (json.at("identity") == identity_) entry = parse_entry(json);
+        } catch (const std::exception&) {
+            entry.reset();  // a journal that cannot be read is none
+        }
+    }
+    bool fits = entry && entry->keys.size() == prefixes_.size();
+    for (std::size_t k = 0; fits && k < prefixes_.size(); ++k)
+        fits = IndexedDatasetWriter::can_resume(prefixes_[k], entry->keys[k]);
+    if (fits) return entry;
+    remove();
+    return std::nullopt;
+}
+
+void PreprocessJournal::store(const JournalEntry& entry) {
+    if (is_kept_)
+        write_file_durably(path_,
+                           entry_json(entry, identity_).dump(-1, ' ', false, nlohmann::json::error_handler_t::replace));
+}
+
+void PreprocessJournal::remove() {
+    if (::unlink(path_.c_str()) == 0) sync_folder(folder_of(path_));
+}
+
+}  // namespace tera

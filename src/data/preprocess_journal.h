@@ -1,0 +1,47 @@
+// What a run of preprocess leaves on disk so that after a kill the next one goes on where it was.
+//
+// From time to time the temporary files are synced and PREFIX.resume.json says how far they and the input have come. A
+// run that finds one made from the same input by the same flags cuts the files to those sizes and reads on from that
+// place; it writes the same bytes that the first would have written.
+#pragma once
+
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "data/indexed_dataset_writer.h"
+#include "data/input_blocks.h"
+#include "data/preprocess.h"
+
+namespace tera {
+
+struct JournalEntry {
+    InputPlace place;
+    PreprocessProgress progress;
+    std::vector<IndexedDatasetWriter::State> keys;
+};
+
+class PreprocessJournal {
+  public:
+    /// Whoever makes it is the run that writes these outputs. No journal is kept for inputs that cannot be read twice.
+    PreprocessJournal(const Tokenizer& tokenizer, const PreprocessOptions& options,
+                      const std::vector<InputFile>& files);
+    ~PreprocessJournal();
+    PreprocessJournal(const PreprocessJournal&) = delete;
+    PreprocessJournal& operator=(const PreprocessJournal&) = delete;
+
+    bool is_kept() const { return is_kept_; }
+    /// Where to go on; nothing if there is no journal, or if it does not fit this run or the files beside it. In that
+    /// case it is gone afterwards.
+    std::optional<JournalEntry> find();
+    void store(const JournalEntry& entry);
+    void remove();
+
+  private:
+    std::string path_;
+    std::string identity_;  // of input, flags and tokenizer
+    std::vector<std::string> prefixes_;
+    bool is_kept_ = true;
+};
+
+}  // namespace tera
