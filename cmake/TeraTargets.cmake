@@ -3,7 +3,7 @@
 function(tera_resolve_dependencies out)
     set(result)
     foreach(dep ${ARGN})
-        if(IS_DIRECTORY ${CMAKE_SOURCE_DIR}/src/${dep})
+        if(TARGET tera_${dep})
             list(APPEND result tera_${dep})
         else()
             list(APPEND result ${dep})

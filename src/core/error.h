@@ -19,9 +19,12 @@ std::string cat(const Args&... args) {
     return out.str();
 }
 
+/// Line ends and other control characters (of a file's name or content, say) written out: \\n, \\x1b.
+std::string one_line(const std::string& text);
+
 class UsageError : public std::runtime_error {
   public:
-    explicit UsageError(const std::string& what) : std::runtime_error(what) {}
+    explicit UsageError(const std::string& what) : std::runtime_error(one_line(what)) {}
 };
 
 class Error : public std::runtime_error {

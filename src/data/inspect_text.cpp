@@ -1,5 +1,6 @@
 // An Inspection as JSON and as text.
 #include <algorithm>
+#include <cstdarg>
 #include <cstdio>
 #include <nlohmann/json.hpp>
 
@@ -23,10 +24,12 @@ nlohmann::json lengths_json(const LengthStatistics& lengths) {
             {"p90", lengths.p90},     {"p99", lengths.p99},     {"histogram", histogram}};
 }
 
-template <class... Args>
-void line(std::string& out, const char* format, Args... args) {
+[[gnu::format(printf, 2, 3)]] void line(std::string& out, const char* format, ...) {
     char text[512];
-    std::snprintf(text, sizeof text, format, args...);
+    va_list args;
+    va_start(args, format);
+    std::vsnprintf(text, sizeof text, format, args);
+    va_end(args);
     out += text;
     out += '\n';
 }

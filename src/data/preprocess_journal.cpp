@@ -81,7 +81,10 @@ PreprocessJournal::PreprocessJournal(const Tokenizer& tokenizer, const Preproces
     for (const std::string& key : options.json_keys) prefixes_.push_back(preprocess_output(options, key));
 }
 
-PreprocessJournal::~PreprocessJournal() { ::unlink(path_.c_str()); }
+PreprocessJournal::~PreprocessJournal() {
+    ::unlink(path_.c_str());
+    ::unlink(unfinished().c_str());
+}
 
 std::optional<JournalEntry> PreprocessJournal::find() {
     std::optional<JournalEntry> entry;
@@ -103,12 +106,17 @@ std::optional<JournalEntry> PreprocessJournal::find() {
 }
 
 void PreprocessJournal::store(const JournalEntry& entry) {
-    if (is_kept_)
-        write_file_durably(path_,
-                           entry_json(entry, identity_).dump(-1, ' ', false, nlohmann::json::error_handler_t::replace));
+    if (!is_kept_) return;
+    // A name of its own that the next run knows, so that no kill leaves one behind for good.
+    OutputFile file(unfinished(), OutputFile::Mode::create);
+    file.append(entry_json(entry, identity_).dump(-1, ' ', false, nlohmann::json::error_handler_t::replace));
+    file.sync();
+    file.close();
+    rename_durably(unfinished(), path_);
 }
 
 void PreprocessJournal::remove() {
+    ::unlink(unfinished().c_str());
     if (::unlink(path_.c_str()) == 0) sync_folder(folder_of(path_));
 }
 

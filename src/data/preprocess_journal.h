@@ -38,6 +38,8 @@ class PreprocessJournal {
     void remove();
 
   private:
+    std::string unfinished() const { return path_ + ".tmp"; }
+
     std::string path_;
     std::string identity_;  // of input, flags and tokenizer
     std::vector<std::string> prefixes_;

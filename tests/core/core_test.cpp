@@ -116,6 +116,10 @@ TEST(Arena, a_counting_arena_measures_without_memory) {
     EXPECT_EQ(counting.tensor(DType::f32, {5}).data, nullptr);
 }
 
+TEST(UsageError, is_one_line_whatever_it_quotes) {
+    EXPECT_STREQ(UsageError("flag 'a\nb\x1b[31m' in F\xc3\xbcr").what(), "flag 'a\\nb\\x1b[31m' in F\xc3\xbcr");
+}
+
 TEST(Tensor, slices_and_refuses) {
     std::vector<float> memory(12);
     std::iota(memory.begin(), memory.end(), 0.0f);
