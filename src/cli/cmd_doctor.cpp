@@ -29,7 +29,7 @@ constexpr const char* help_text =
 /// A shared library found by name at run time; closed when it goes out of scope.
 class Library {
   public:
-    explicit Library(const char* name) : handle_(dlopen(name, RTLD_LAZY | RTLD_LOCAL)) {}
+    explicit Library(const char* name) : handle_(dlopen(name, RTLD_LAZY | RTLD_LOCAL | RTLD_NODELETE)) {}
     ~Library() {
         if (handle_ != nullptr) dlclose(handle_);
     }
