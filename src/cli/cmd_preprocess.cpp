@@ -74,13 +74,18 @@ ArgParser make_parser() {
     parser.option("workers", ArgType::integer)
         .help("threads that tokenise (default: one per core); the output does not depend on it")
         .group(runtime);
-    parser.option("partitions", ArgType::integer).defaults("1").help("only 1 is built").group(runtime);
+    parser.option("partitions", ArgType::integer)
+        .defaults("1")
+        .help("write documents to so many pairs PREFIX_{i}_KEY_document in turns, then join those in order")
+        .group(runtime);
     parser.option("log-interval", ArgType::integer).defaults("1000").help("documents between reports").group(runtime);
     parser.option("resume-interval", ArgType::real)
         .defaults("10")
         .help("seconds between two notes on disk of how far it has come; below 0: none, a stopped run begins anew")
         .group(runtime);
-    parser.flag("keep-sequential-samples").help("belongs to --partitions").group(runtime);
+    parser.flag("keep-sequential-samples")
+        .help("with --partitions: equal blocks in a row, so that the joined files have the order of the input")
+        .group(runtime);
     parser.flag("find-optimal-num-workers").help("refused: the default is one worker per core").group(runtime);
     parser.option("workers-to-check", ArgType::integer)
         .values(ArgCount::one_or_more())
@@ -92,13 +97,9 @@ ArgParser make_parser() {
 
 void check_unbuilt(const ParsedArgs& args) {
     if (args.boolean("split_sentences")) usage_error("--split-sentences is not built yet; leave it out");
-    if (args.integer("partitions") != 1)
-        usage_error("--partitions ", args.integer("partitions"),
-                    " is not built yet; give 1 (--workers uses all cores)");
     if (args.boolean("find_optimal_num_workers"))
         usage_error("--find-optimal-num-workers is not built; leave --workers out to use every core");
-    for (const std::string name :
-         {"keep-newlines", "lang", "keep-sequential-samples", "workers-to-check", "max-documents"}) {
+    for (const std::string name : {"keep-newlines", "lang", "workers-to-check", "max-documents"}) {
         std::string dest = name;
         std::replace(dest.begin(), dest.end(), '-', '_');
         if (args.given(dest))
@@ -192,6 +193,11 @@ PreprocessOptions options_of(const ParsedArgs& args) {
     options.skip_invalid = args.boolean("skip_invalid");
     options.note = Notes();
     options.journal_seconds = args.real("resume_interval");
+    const std::int64_t partitions = args.integer("partitions");
+    if (partitions < 1 || partitions > 1000)
+        usage_error("--partitions ", partitions, " is out of range; give 1 to 1000");
+    options.partitions = static_cast<int>(partitions);
+    options.keep_sequential_samples = args.boolean("keep_sequential_samples");
     options.output_prefix = args.text("output_prefix");
     options.json_keys = args.list("json_keys");
     options.append_eod = args.boolean("append_eod");

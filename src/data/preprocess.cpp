@@ -8,9 +8,9 @@
 #include <thread>
 
 #include "core/error.h"
-#include "data/indexed_dataset_writer.h"
 #include "data/preprocess_block.h"
 #include "data/preprocess_journal.h"
+#include "data/preprocess_writer.h"
 
 namespace tera {
 
@@ -109,84 +109,6 @@ class BlockPipeline {
     std::vector<std::thread> threads_;
 };
 
-/// Writes the documents of the blocks and reports each; keeps count of records for messages.
-class BlockWriter {
-  public:
-    BlockWriter(const Tokenizer& tokenizer, const PreprocessOptions& options, const std::vector<InputFile>& files,
-                const std::optional<JournalEntry>& earlier)
-        : options_(options), files_(files) {
-        const TokenType type = token_type_for(tokenizer.vocab_size());
-        for (std::size_t k = 0; k < options.json_keys.size(); ++k) {
-            const std::string prefix = preprocess_output(options, options.json_keys[k]);
-            writers_.push_back(earlier ? std::make_unique<IndexedDatasetWriter>(prefix, type, earlier->keys[k])
-                                       : std::make_unique<IndexedDatasetWriter>(prefix, type));
-        }
-        if (earlier) {
-            place_ = earlier->place;
-            progress_ = earlier->progress;
-        }
-    }
-
-    /// UsageError at the first record that is bad, unless those are left out, and where the input cannot be read on.
-    void write(const TokenBlock& block, const std::function<void(const PreprocessProgress&)>& report) {
-        const std::int64_t before = block.after.file == place_.file ? place_.record : 0;
-        std::vector<std::size_t> token_at(writers_.size()), sequence_at(writers_.size());
-        for (std::size_t d = 0; d < block.characters.size(); ++d) {
-            write_document(block, d, token_at, sequence_at);
-            if (report) report(progress_);
-        }
-        const std::string& path = files_[static_cast<std::size_t>(block.after.file)].path;
-        const char* const what = block.format == InputFormat::json_lines ? "line " : "row ";
-        for (const BadRecord& bad : block.bad) leave_out(cat(path, ": ", what, before + bad.number + 1, ": ", bad.why));
-        for (const std::string& problem : block.problems) leave_out(problem);
-        if (block.fatal) usage_error(*block.fatal);
-        place_ = block.after;
-        if (block.format == InputFormat::json_lines) place_.record = before + block.records;
-        progress_.stored_bytes = place_.stored;
-    }
-
-    JournalEntry checkpoint() {
-        JournalEntry entry{place_, progress_, {}};
-        for (const auto& writer : writers_) entry.keys.push_back(writer->checkpoint());
-        return entry;
-    }
-
-    void finish() {
-        for (const auto& writer : writers_) writer->finish();
-    }
-
-    PreprocessProgress& progress() { return progress_; }
-
-  private:
-    void write_document(const TokenBlock& block, std::size_t d, std::vector<std::size_t>& token_at,
-                        std::vector<std::size_t>& sequence_at) {
-        for (std::size_t k = 0; k < writers_.size(); ++k) {
-            const KeyTokens& key = block.keys[k];
-            const std::size_t tokens = key.document_tokens[d], sequences = key.document_sequences[d];
-            writers_[k]->add_document(std::span(key.tokens).subspan(token_at[k], tokens),
-                                      std::span(key.sequence_lengths).subspan(sequence_at[k], sequences));
-            token_at[k] += tokens;
-            sequence_at[k] += sequences;
-            progress_.tokens += static_cast<std::int64_t>(tokens);
-        }
-        ++progress_.documents;
-        progress_.characters += static_cast<std::int64_t>(block.characters[d]);
-        progress_.bytes += static_cast<std::int64_t>(block.bytes[d]);
-    }
-
-    void leave_out(const std::string& why) {
-        if (!options_.skip_invalid) usage_error(why);
-        ++progress_.invalid;
-        if (options_.note) options_.note(why + " (left out)");
-    }
-
-    const PreprocessOptions& options_;
-    const std::vector<InputFile>& files_;
-    std::vector<std::unique_ptr<IndexedDatasetWriter>> writers_;
-    InputPlace place_;  // behind the last block written
-    PreprocessProgress progress_;
-};
-
 void note_inputs(const FoundInputs& found, const PreprocessOptions& options) {
     if (!options.note || found.passed_over.empty()) return;
     options.note(cat("Passed over ", found.passed_over.size(),
@@ -197,11 +119,29 @@ void note_inputs(const FoundInputs& found, const PreprocessOptions& options) {
 void check_options(const PreprocessOptions& options) {
     if (options.workers < 1 || options.workers > 4096)
         usage_error("--workers ", options.workers, " is out of range; give 1 to 4096");
+    if (options.partitions < 1 || options.partitions > 1000)
+        usage_error("--partitions ", options.partitions, " is out of range; give 1 to 1000");
     if (options.json_keys.empty()) usage_error("--json-keys is empty; name at least one key");
     auto keys = options.json_keys;
     std::sort(keys.begin(), keys.end());
     const auto twice = std::adjacent_find(keys.begin(), keys.end());
     if (twice != keys.end()) usage_error("--json-keys names \"", *twice, "\" twice; both would write the same files");
+}
+
+/// Records in a row for each partition, so that all get the same number but the last; 0 where they take turns.
+std::int64_t records_per_partition(const PreprocessOptions& options, const InputBlockOptions& input) {
+    if (options.partitions == 1 || !options.keep_sequential_samples) return 0;
+    for (const InputFile& file : input.files)
+        if (file.path == "-") usage_error("--keep-sequential-samples reads the input twice; give a file instead of -");
+    InputBlocks blocks(input);
+    InputBlock block;
+    std::int64_t records = 0;
+    while (blocks.next(block)) {
+        if (block.fatal) usage_error(*block.fatal);
+        records += static_cast<std::int64_t>(block.columns.rows()) + block.bad_records;
+        for (std::string_view rest = block.text; !rest.empty(); ++records) take_line(rest);
+    }
+    return std::max<std::int64_t>(1, (records + options.partitions - 1) / options.partitions);
 }
 
 }  // namespace
@@ -210,15 +150,27 @@ std::string preprocess_output(const PreprocessOptions& options, const std::strin
     return options.output_prefix + "_" + key + "_document";
 }
 
+std::vector<std::string> preprocess_written(const PreprocessOptions& options) {
+    std::vector<std::string> prefixes;
+    for (int p = 0; p < options.partitions; ++p) {
+        PreprocessOptions part = options;
+        if (options.partitions > 1) part.output_prefix += "_" + std::to_string(p);
+        for (const std::string& key : options.json_keys) prefixes.push_back(preprocess_output(part, key));
+    }
+    return prefixes;
+}
+
 PreprocessProgress preprocess(const Tokenizer& tokenizer, const PreprocessOptions& options,
                               const std::function<void(const PreprocessProgress&)>& report) {
     check_options(options);
     const FoundInputs found = find_inputs(options.inputs, options.input_format);
     note_inputs(found, options);
-    InputBlocks input({found.files, options.json_keys, options.block_bytes, options.skip_invalid});
+    const InputBlockOptions how{found.files, options.json_keys, options.block_bytes, options.skip_invalid};
+    const std::int64_t partition_records = records_per_partition(options, how);
+    InputBlocks input(how);
     PreprocessJournal journal(tokenizer, options, found.files);
     const std::optional<JournalEntry> earlier = journal.find();
-    BlockWriter writer(tokenizer, options, found.files, earlier);
+    PreprocessWriter writer(tokenizer, options, found.files, partition_records, earlier);
     if (earlier) {
         input.seek(earlier->place);
         if (options.note)

@@ -23,6 +23,10 @@ struct PreprocessOptions {
     bool append_eod = false;                        // after the last sequence of each document that has tokens
     bool skip_invalid = false;  // leave out records that give no document, and count them; else the first ends the run
     int workers = 1;
+    /// Above 1, documents go to so many pairs PREFIX_{i}_KEY_document in turns, or in equal blocks in a row with
+    /// keep_sequential_samples; in the end these are joined in order. All stay on disk.
+    int partitions = 1;
+    bool keep_sequential_samples = false;
     std::size_t block_bytes = std::size_t{1} << 20;
     double journal_seconds = 10;  // between two notes of how far it has come; below 0: none
     /// Told of each record left out, of files passed over, and of going on with an earlier run.
@@ -41,6 +45,9 @@ struct PreprocessProgress {
 
 /// The prefix under which the documents of a key are written.
 std::string preprocess_output(const PreprocessOptions& options, const std::string& key);
+
+/// The prefixes that documents are written to: of each partition, of each key.
+std::vector<std::string> preprocess_written(const PreprocessOptions& options);
 
 /// Writes all outputs, and nothing under their final names unless all records were good or left out. `report`, if
 /// given, is called after each document, in order. UsageError for anything wrong with the input, naming file and line

@@ -37,13 +37,13 @@ std::string identity_of(const Tokenizer& tokenizer, const PreprocessOptions& opt
 nlohmann::json entry_json(const JournalEntry& entry, const std::string& identity) {
     const InputPlace& p = entry.place;
     const PreprocessProgress& g = entry.progress;
-    nlohmann::json keys = nlohmann::json::array();
-    for (const auto& k : entry.keys)
-        keys.push_back({k.sequences, k.documents, k.tokens, k.bin_bytes, k.idx_bytes, k.document_bytes});
+    nlohmann::json outputs = nlohmann::json::array();
+    for (const auto& k : entry.outputs)
+        outputs.push_back({k.sequences, k.documents, k.tokens, k.bin_bytes, k.idx_bytes, k.document_bytes});
     return {{"identity", identity},
             {"place", {p.file, p.restart.stored, p.restart.position, p.position, p.line, p.record, p.stored}},
             {"progress", {g.documents, g.tokens, g.characters, g.bytes, g.invalid}},
-            {"keys", keys}};
+            {"outputs", outputs}};
 }
 
 JournalEntry parse_entry(const nlohmann::json& json) {
@@ -60,9 +60,9 @@ JournalEntry parse_entry(const nlohmann::json& json) {
     entry.progress.characters = g[2];
     entry.progress.bytes = g[3];
     entry.progress.invalid = g[4];
-    for (const nlohmann::json& key : json.at("keys")) {
-        const auto k = numbers(key, 6);
-        entry.keys.push_back({k[0], k[1], k[2], k[3], k[4], k[5]});
+    for (const nlohmann::json& output : json.at("outputs")) {
+        const auto k = numbers(output, 6);
+        entry.outputs.push_back({k[0], k[1], k[2], k[3], k[4], k[5]});
     }
     return entry;
 }
@@ -78,7 +78,7 @@ PreprocessJournal::PreprocessJournal(const Tokenizer& tokenizer, const Preproces
     }
     if (options.journal_seconds < 0) is_kept_ = false;
     identity_ = identity_of(tokenizer, options, files);
-    for (const std::string& key : options.json_keys) prefixes_.push_back(preprocess_output(options, key));
+    prefixes_ = preprocess_written(options);
 }
 
 PreprocessJournal::~PreprocessJournal() {
@@ -97,9 +97,9 @@ std::optional<JournalEntry> PreprocessJournal::find() {
             entry.reset();  // a journal that cannot be read is none
         }
     }
-    bool fits = entry && entry->keys.size() == prefixes_.size();
+    bool fits = entry && entry->outputs.size() == prefixes_.size();
     for (std::size_t k = 0; fits && k < prefixes_.size(); ++k)
-        fits = IndexedDatasetWriter::can_resume(prefixes_[k], entry->keys[k]);
+        fits = IndexedDatasetWriter::can_resume(prefixes_[k], entry->outputs[k]);
     if (fits) return entry;
     remove();
     return std::nullopt;

@@ -18,7 +18,7 @@ namespace tera {
 struct JournalEntry {
     InputPlace place;
     PreprocessProgress progress;
-    std::vector<IndexedDatasetWriter::State> keys;
+    std::vector<IndexedDatasetWriter::State> outputs;  // in the order of preprocess_written()
 };
 
 class PreprocessJournal {

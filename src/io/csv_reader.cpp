@@ -30,10 +30,8 @@ CsvReader::CsvReader(const std::string& path, std::vector<std::string> columns, 
 void CsvReader::read_header(const std::vector<std::string>& columns) {
     if (!read_record()) usage_error(path_, ": is empty; the first line must name the columns");
     if (!problem_.empty()) usage_error(path_, ": line ", line_, ": ", problem_);
-    std::string names;  // for a message of one line
+    std::string names;
     for (std::size_t i = 0; i < field_count_ && i < 20; ++i) names += (i == 0 ? "" : ", ") + fields_[i].substr(0, 100);
-    std::replace_if(
-        names.begin(), names.end(), [](unsigned char c) { return c < ' '; }, ' ');
     for (const std::string& column : columns) {
         const auto end = fields_.begin() + static_cast<std::ptrdiff_t>(field_count_);
         const auto found = std::find(fields_.begin(), end, column);

@@ -93,7 +93,7 @@ TEST_F(TokenCommands, WhatIsNotBuiltIsRefusedByName) {
     };
     for (const auto& [flags, name] :
          std::vector<Refused>{{{"--split-sentences"}, "--split-sentences"},
-                              {{"--partitions", "2"}, "--partitions 2"},
+                              {{"--partitions", "0"}, "--partitions 0"},
                               {{"--tokenizer-type", "TikTokenizer"}, "TikTokenizer"},
                               {{"--tiktoken-pattern", "v1"}, "--tiktoken-pattern"},
                               {{"--workers", "0"}, "--workers 0"},

@@ -197,6 +197,29 @@ TEST_F(Inputs, DamageComesInItsPlace) {
     }
 }
 
+TEST_F(Inputs, PartitionsTakeTurnsAndAreJoined) {
+    spill(folder_ / "in/a.jsonl", json_lines(0, 4) + "bad\n" + json_lines(5, 2));
+    spill(folder_ / "in/b.csv", csv(7, 4));
+    auto chosen = options({"in/a.jsonl", "in/b.csv"});
+    chosen.partitions = 3;
+    chosen.skip_invalid = true;
+    for (const std::size_t block : {1, 40, 4096}) {
+        chosen.block_bytes = block;
+        EXPECT_EQ(preprocess(tokenizer_, chosen).documents, 10);
+        EXPECT_EQ(firsts(), (std::vector<std::int32_t>{0, 3, 6, 9, 1, 7, 10, 2, 5, 8}));  // the bad one is the fourth
+    }
+    EXPECT_EQ(IndexedDataset(folder_ / "out_1_text_document").size(), 3);
+    chosen.keep_sequential_samples = true;  // 11 records: 4, 4 and 3
+    preprocess(tokenizer_, chosen);
+    EXPECT_EQ(firsts(), (std::vector<std::int32_t>{0, 1, 2, 3, 5, 6, 7, 8, 9, 10}));
+    EXPECT_EQ(IndexedDataset(folder_ / "out_1_text_document").size(), 3);
+    EXPECT_EQ(IndexedDataset(folder_ / "out_2_text_document").size(), 3);
+    chosen.partitions = 20;
+    preprocess(tokenizer_, chosen);
+    EXPECT_EQ(firsts().size(), 10u);
+    EXPECT_EQ(IndexedDataset(folder_ / "out_19_text_document").size(), 0);
+}
+
 /// A run that is stopped after some documents as kill -9 would: its files stay as they are on disk at that moment.
 class Stopped : public Inputs {
   protected:
@@ -249,6 +272,23 @@ TEST_F(Stopped, GoesOnAndWritesTheSameBytes) {
                   (std::vector<std::string>{"in/a.jsonl", "in/b.jsonl.gz", "in/c.csv", "out_text_document.bin",
                                             "out_text_document.idx"}));
     }
+}
+
+TEST_F(Stopped, GoesOnWithPartitions) {
+    spill(folder_ / "in/a.jsonl", json_lines(0, 2000));
+    auto chosen = options({"in/a.jsonl"});
+    chosen.partitions = 3;
+    preprocess(tokenizer_, chosen);
+    const std::string expected = output();
+    for (const std::string& prefix : preprocess_written(chosen)) {
+        std::filesystem::remove(prefix + ".bin");
+        std::filesystem::remove(prefix + ".idx");
+    }
+    chosen.journal_seconds = 0;
+    run_and_stop(chosen, 1500);
+    preprocess(tokenizer_, chosen);
+    EXPECT_TRUE(output() == expected);
+    EXPECT_EQ(notes_.size(), 1u);
 }
 
 TEST_F(Stopped, BeginsAnewWhereAnythingHasChanged) {

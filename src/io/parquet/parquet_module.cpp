@@ -18,12 +18,6 @@ constexpr std::int64_t memory_limit = std::int64_t{1} << 30;
 constexpr std::int64_t buffer_size = std::int64_t{1} << 20;
 constexpr std::int64_t batch_rows = 16;  // documents are long; more at a time would only take memory
 
-std::string on_one_line(std::string text) {
-    std::replace_if(
-        text.begin(), text.end(), [](unsigned char c) { return c < ' '; }, ' ');
-    return text;
-}
-
 class ArrowParquetRows : public ParquetRows {
   public:
     ArrowParquetRows(const std::string& path, const std::vector<std::string>& columns)
@@ -79,8 +73,7 @@ class ArrowParquetRows : public ParquetRows {
         } catch (const UsageError&) {
             throw;
         } catch (const std::exception& error) {
-            usage_error(path_, ": row ", row_,
-                        ": damaged Parquet file, or one that cannot be read: ", on_one_line(error.what()));
+            usage_error(path_, ": row ", row_, ": damaged Parquet file, or one that cannot be read: ", error.what());
         }
     }
 
@@ -98,7 +91,7 @@ class ArrowParquetRows : public ParquetRows {
                     column.max_repetition_level() > 0 ? "lists" : parquet::TypeToString(column.physical_type()));
             return i;
         }
-        usage_error(path_, ": has no column \"", name, "\"; it has ", on_one_line(names));
+        usage_error(path_, ": has no column \"", name, "\"; it has ", names);
     }
 
     /// Opens the columns of the row group that holds row_, which is below rows().
