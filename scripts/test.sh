@@ -69,8 +69,8 @@ stage_tsan() {
     scripts/build.sh --preset tsan --tests "${targets[@]}" || return 1
     for name in "${targets[@]}"; do
         note "$name"
-        TSAN_OPTIONS="halt_on_error=1 suppressions=$ROOT/tests/support/tsan.supp" \
-            fixed_addresses "build-tsan/tests/$name" --gtest_filter='-Slow*' --gtest_brief=1 || wrong=1
+        TSAN_OPTIONS=halt_on_error=1 fixed_addresses "build-tsan/tests/$name" --gtest_filter='-Slow*' \
+            --gtest_brief=1 || wrong=1
     done
     return $wrong
 }
