@@ -26,15 +26,10 @@ constexpr const char* help_text =
     "Prints the processor, memory, BLAS, MPI, GPUs and libraries found here, what is missing and how to get it.\n"
     "  --json   the same as one JSON object\n";
 
-/// A shared library found by name at run time; closed when it goes out of scope.
+/// A shared library found by name at run time. It stays loaded: vendors' libraries do not all survive being unloaded.
 class Library {
   public:
-    explicit Library(const char* name) : handle_(dlopen(name, RTLD_LAZY | RTLD_LOCAL | RTLD_NODELETE)) {}
-    ~Library() {
-        if (handle_ != nullptr) dlclose(handle_);
-    }
-    Library(const Library&) = delete;
-    Library& operator=(const Library&) = delete;
+    explicit Library(const char* name) : handle_(dlopen(name, RTLD_LAZY | RTLD_LOCAL)) {}
 
     bool found() const { return handle_ != nullptr; }
     template <class Function>
