@@ -15,8 +15,7 @@ if(CMAKE_CXX_COMPILER_ID STREQUAL "GNU" AND CMAKE_CXX_COMPILER_VERSION VERSION_L
 endif()
 if(TERA_CPU_ARCH)
     list(APPEND tera_cxx_flags -march=${TERA_CPU_ARCH})
-    # Not with sanitizers: AddressSanitizer's stack frames are not aligned to 64 bytes, where GCC counts on it.
-    if(CMAKE_SYSTEM_PROCESSOR MATCHES "x86_64|AMD64" AND NOT TERA_SANITIZE)
+    if(CMAKE_SYSTEM_PROCESSOR MATCHES "x86_64|AMD64")
         list(APPEND tera_cxx_flags -mprefer-vector-width=512)
     endif()
 endif()

@@ -39,7 +39,9 @@ inline void check_gradient(const std::string& what, Tensor x, ConstTensor grad, 
         ASSERT_NEAR(claimed[static_cast<std::size_t>(i)], slope, tolerance) << what << " element " << i;
     }
     // Some gradients are zero in exact arithmetic (a bias on all keys, without RoPE); then both sides must say so.
-    if (largest > tolerance) EXPECT_GT(largest_seen, 0) << what << ": the check saw no gradient at all";
+    if (largest > tolerance) {
+        EXPECT_GT(largest_seen, 0) << what << ": the check saw no gradient at all";
+    }
 }
 
 }  // namespace tera::test
