@@ -1,6 +1,6 @@
-// C is worked on in blocks of at most rows_block x cols_block elements and k_block terms: all threads pack the block's
-// panels of A and B, then share out its tiles. A product with few rows (generation, attention) skips the first half: a
-// tile packs its own columns of B, which no other tile needs.
+// One operand, the smaller, is packed first, by all threads and for all; then they share out strips of the other, each
+// packed by the thread that needs it at the moment it needs it, so that it is read from its cache. C is worked on in
+// blocks, so that partial sums and the shared panels stay in a cache too.
 #include <algorithm>
 #include <vector>
 
@@ -11,10 +11,9 @@ namespace tera::ops::cpu {
 namespace {
 
 constexpr std::int64_t rows_block = 1024, tile_rows = 64;
+constexpr std::int64_t shared_elements = std::int64_t{1} << 20;  ///< of the packed operand, about
 template <class A>
 constexpr std::int64_t cols_block = 64 * kernel_cols<A>;
-template <class A>
-constexpr std::int64_t tile_cols = 4 * kernel_cols<A>;
 
 std::int64_t pieces(std::int64_t n, std::int64_t size) { return (n + size - 1) / size; }
 std::int64_t round_up(std::int64_t n, std::int64_t to) { return pieces(n, to) * to; }
@@ -68,133 +67,136 @@ struct Output {
     }
 };
 
-/// The rows [i0, i1) and columns [j0, j1) of C while n terms from k on are added. Panel p of the packed rows begins at
-/// a + p * kernel_rows * n, likewise the columns. sums is element (i0, j0): C itself, or a copy in A.
+/// Memory of the calling thread, kept from call to call. Whole vectors on their boundaries: a vector that straddles two
+/// cache lines costs the kernel a fifth of its speed.
+template <class A, int which>
+A* thread_scratch(std::int64_t size) {
+    struct alignas(vector_bytes) Line {
+        A elements[Vector<A>::lanes];
+    };
+    thread_local std::vector<Line> memory;
+    auto lines = static_cast<std::size_t>(pieces(size, Vector<A>::lanes));
+    if (memory.size() < lines) memory.resize(lines);
+    return memory.data()->elements;
+}
+
+/// Rows [i0, i1) and columns [j0, j1) of C while terms [k0, k1) are added. `shared` holds one operand's panels: those
+/// of terms [k, k + n) begin at (k - k0) times the padded rows or columns, and panel p of them p * width * n further
+/// on. sums is element (i0, j0): C itself, or a copy in A.
 template <class A>
 struct Block {
-    std::int64_t i0, i1, j0, j1, k, n;
-    A *a, *b, *sums;
+    std::int64_t i0, i1, j0, j1, k0, k1;
+    A *shared, *sums;
     std::int64_t ld;
-    bool add;
+    bool accumulate;
 
-    std::int64_t row_tiles() const { return pieces(i1 - i0, tile_rows); }
-    std::int64_t col_tiles() const { return pieces(j1 - j0, tile_cols<A>); }
+    std::int64_t rows() const { return i1 - i0; }
+    std::int64_t cols() const { return j1 - j0; }
+    A* shared_rows(std::int64_t k) const { return shared + (k - k0) * round_up(rows(), kernel_rows); }
+    A* shared_cols(std::int64_t k) const { return shared + (k - k0) * round_up(cols(), kernel_cols<A>); }
+    template <class F>
+    void each_k(const F& f) const {
+        for (std::int64_t k = k0; k < k1; k += k_block) f(k, std::min(k_block, k1 - k));
+    }
 
-    void pack_rows(const Operands<A>& x, std::int64_t tile) const {
-        std::int64_t begin = i0 + tile * tile_rows, end = std::min(i1, begin + tile_rows);
-        x.pack_a(a + (begin - i0) * n, begin, end, k, n);
+    void share_rows(const Operands<A>& x, std::int64_t begin, std::int64_t end) const {
+        each_k(
+            [&](std::int64_t k, std::int64_t n) { x.pack_a(shared_rows(k) + begin * n, i0 + begin, i0 + end, k, n); });
     }
-    void pack_cols(const Operands<A>& x, std::int64_t tile) const {
-        std::int64_t begin = j0 + tile * tile_cols<A>, end = std::min(j1, begin + tile_cols<A>);
-        x.pack_b(b + (begin - j0) * n, begin, end, k, n);
+    void share_cols(const Operands<A>& x, std::int64_t begin, std::int64_t end) const {
+        each_k(
+            [&](std::int64_t k, std::int64_t n) { x.pack_b(shared_cols(k) + begin * n, j0 + begin, j0 + end, k, n); });
     }
-    /// Tiles that follow each other share their columns of B, which then stay in the cache.
-    void multiply_tile(std::int64_t tile) const {
-        std::int64_t i_begin = tile % row_tiles() * tile_rows, i_end = std::min(i1 - i0, i_begin + tile_rows);
-        std::int64_t j_begin = tile / row_tiles() * tile_cols<A>, j_end = std::min(j1 - j0, j_begin + tile_cols<A>);
-        for (std::int64_t j = j_begin; j < j_end; j += kernel_cols<A>) multiply_column(i_begin, i_end, j, b + j * n);
+
+    /// Rows [begin, end) of the block, packed here, with all its columns, which are shared.
+    void multiply_rows(const Operands<A>& x, std::int64_t begin, std::int64_t end) const {
+        A* panels = thread_scratch<A, 0>(round_up(end - begin, kernel_rows) * k_block);
+        each_k([&](std::int64_t k, std::int64_t n) {
+            x.pack_a(panels, i0 + begin, i0 + end, k, n);
+            for (std::int64_t j = 0; j < cols(); j += kernel_cols<A>)
+                for (std::int64_t i = begin; i < end; i += kernel_rows)
+                    multiply(i, j, k, n, panels + (i - begin) * n, shared_cols(k) + j * n);
+        });
     }
-    /// Rows [i, i_end) of one column panel, counted from i0 and j0.
-    void multiply_column(std::int64_t i, std::int64_t i_end, std::int64_t j, const A* panel) const {
-        std::int64_t cols = std::min<std::int64_t>(kernel_cols<A>, j1 - j0 - j);
-        for (; i < i_end; i += kernel_rows)
-            multiply_corner(n, a + i * n, panel, sums + i * ld + j, ld, add,
-                            std::min<std::int64_t>(kernel_rows, i1 - i0 - i), cols);
+    /// Columns [begin, end) of the block, packed here, with all its rows, which are shared.
+    void multiply_cols(const Operands<A>& x, std::int64_t begin, std::int64_t end) const {
+        A* panels = thread_scratch<A, 1>(round_up(end - begin, kernel_cols<A>) * k_block);
+        each_k([&](std::int64_t k, std::int64_t n) {
+            x.pack_b(panels, j0 + begin, j0 + end, k, n);
+            for (std::int64_t j = begin; j < end; j += kernel_cols<A>)
+                for (std::int64_t i = 0; i < rows(); i += kernel_rows)
+                    multiply(i, j, k, n, shared_rows(k) + i * n, panels + (j - begin) * n);
+        });
+    }
+    void multiply(std::int64_t i, std::int64_t j, std::int64_t k, std::int64_t n, const A* a, const A* b) const {
+        multiply_corner(n, a, b, sums + i * ld + j, ld, accumulate || k > 0,
+                        std::min<std::int64_t>(kernel_rows, rows() - i),
+                        std::min<std::int64_t>(kernel_cols<A>, cols() - j));
     }
 };
 
-template <class A, int which>
-A* thread_scratch(std::int64_t size) {
-    thread_local std::vector<A> memory;
-    if (memory.size() < static_cast<std::size_t>(size)) memory.resize(static_cast<std::size_t>(size));
-    return memory.data();
+/// Calls f(begin, end) for pieces of [0, n) on all threads: pieces of `size`, or smaller ones if there are few.
+template <class F>
+void share_out(const Exec& exec, std::int64_t n, std::int64_t size, std::int64_t smallest, const F& f) {
+    while (size >= 2 * smallest && pieces(n, size) < 4 * exec.pool->size()) size /= 2;
+    exec.pool->run(pieces(n, size), [&](std::int64_t t) { f(t * size, std::min(n, (t + 1) * size)); });
 }
 
-/// All rows in one tile, one column panel: packs it where it is used. `rows` are the packed rows, all of K.
+/// One block of C over all of K.
 template <class A>
-void multiply_few_rows(const Operands<A>& x, const Output<A>& out, A* rows, std::int64_t j) {
-    std::int64_t M = x.M, width = std::min<std::int64_t>(kernel_cols<A>, x.N - j);
-    A* panel = thread_scratch<A, 0>(k_block * kernel_cols<A>);
-    A* sums = out.direct() ? out.at(0, j) : thread_scratch<A, 1>(tile_rows * kernel_cols<A>);
-    std::int64_t ld = out.direct() ? out.c.stride : kernel_cols<A>;
-    if (!out.direct() && out.c.accumulate)
-        for (std::int64_t i = 0; i < M; ++i) out.read_row(sums + i * ld, i, j, width);
-    for (std::int64_t k = 0; k < x.K; k += k_block) {
-        std::int64_t n = std::min(k_block, x.K - k);
-        x.pack_b(panel, j, j + width, k, n);
-        Block<A> block{0,
-                       M,
-                       j,
-                       j + width,
-                       k,
-                       n,
-                       rows + round_up(M, kernel_rows) * k,
-                       nullptr,
-                       sums,
-                       ld,
-                       out.c.accumulate || k > 0};
-        block.multiply_column(0, M, 0, panel);
+void multiply_block(const Exec& exec, const Operands<A>& x, Block<A> block, std::int64_t chunk, bool shared_is_packed) {
+    constexpr std::int64_t panel = kernel_cols<A>;
+    for (block.k0 = 0; block.k0 < x.K; block.k0 = block.k1) {
+        block.k1 = std::min(x.K, block.k0 + chunk);
+        if (x.M < x.N) {
+            share_out(exec, block.rows(), tile_rows, kernel_rows, [&](auto b, auto e) { block.share_rows(x, b, e); });
+            // Columns that are rows in memory are best read a few at a time, others many.
+            share_out(exec, block.cols(), x.b.transposed ? panel : 4 * panel, panel,
+                      [&](auto b, auto e) { block.multiply_cols(x, b, e); });
+        } else {
+            if (!shared_is_packed)
+                share_out(exec, block.cols(), 4 * panel, panel, [&](auto b, auto e) { block.share_cols(x, b, e); });
+            share_out(exec, block.rows(), tile_rows, kernel_rows,
+                      [&](auto b, auto e) { block.multiply_rows(x, b, e); });
+        }
     }
-    if (!out.direct())
-        for (std::int64_t i = 0; i < M; ++i) out.write_row(sums + i * ld, i, j, width);
 }
 
-template <class A>
-void pack_all_rows(const Operands<A>& x, A* rows, std::int64_t k) {
-    x.pack_a(rows + round_up(x.M, kernel_rows) * k, 0, x.M, k, std::min(k_block, x.K - k));
-}
-
-/// One block of rows and columns of C, over all of K.
-template <class A>
-void multiply_block(const Exec& exec, const Operands<A>& x, const Output<A>& out, Block<A> block, bool b_is_packed) {
-    std::int64_t rows = block.i1 - block.i0, cols = block.j1 - block.j0;
-    auto each_row = [&](const auto& f) {
-        parallel_for(exec, rows, grain_rows(cols), [&](std::int64_t r0, std::int64_t r1) {
-            for (std::int64_t r = r0; r < r1; ++r) f(block.sums + r * block.ld, block.i0 + r, block.j0, cols);
+/// The same into a C of another dtype: sums in A, converted before and after.
+template <class A, class F>
+void with_sums(const Exec& exec, const Output<A>& out, const Block<A>& block, const F& f) {
+    auto each_row = [&](const auto& move) {
+        parallel_for(exec, block.rows(), grain_rows(block.cols()), [&](std::int64_t r0, std::int64_t r1) {
+            for (std::int64_t r = r0; r < r1; ++r)
+                move(block.sums + r * block.ld, block.i0 + r, block.j0, block.cols());
         });
     };
-    if (out.direct()) {
-        block.sums = out.at(block.i0, block.j0);
-        block.ld = out.c.stride;
-    } else if (out.c.accumulate) {
-        each_row([&](A* row, auto i, auto j, auto n) { out.read_row(row, i, j, n); });
-    }
-    for (block.k = 0; block.k < x.K; block.k += k_block) {
-        block.n = std::min(k_block, x.K - block.k);
-        block.add = out.c.accumulate || block.k > 0;
-        std::int64_t row_tiles = block.row_tiles(), col_tiles = block.col_tiles();
-        exec.pool->run(row_tiles + (b_is_packed ? 0 : col_tiles), [&](std::int64_t t) {
-            t < row_tiles ? block.pack_rows(x, t) : block.pack_cols(x, t - row_tiles);
-        });
-        exec.pool->run(row_tiles * col_tiles, [&](std::int64_t t) { block.multiply_tile(t); });
-    }
-    if (!out.direct()) each_row([&](const A* row, auto i, auto j, auto n) { out.write_row(row, i, j, n); });
+    if (out.c.accumulate) each_row([&](A* row, auto i, auto j, auto n) { out.read_row(row, i, j, n); });
+    f();
+    each_row([&](const A* row, auto i, auto j, auto n) { out.write_row(row, i, j, n); });
 }
 
 template <class A>
 void multiply(const Exec& exec, const Operands<A>& x, const Output<A>& out) {
     ArenaScope scope(*exec.arena);
     auto scratch = [&](std::int64_t n) { return exec.tensor(dtype_of<A>, {n}).template ptr<A>(); };
-    if (x.M <= tile_rows) {
-        A* rows = scratch(round_up(x.M, kernel_rows) * x.K);
-        exec.pool->run(pieces(x.K, k_block), [&](std::int64_t t) { pack_all_rows(x, rows, t * k_block); });
-        exec.pool->run(pieces(x.N, kernel_cols<A>),
-                       [&](std::int64_t t) { multiply_few_rows(x, out, rows, t * kernel_cols<A>); });
-        return;
-    }
-    std::int64_t terms = std::min(x.K, k_block), rows = std::min(x.M, rows_block), cols = std::min(x.N, cols_block<A>);
+    std::int64_t rows = std::min(x.M, rows_block), cols = std::min(x.N, cols_block<A>);
+    std::int64_t width = x.M < x.N ? round_up(rows, kernel_rows) : round_up(cols, kernel_cols<A>);
+    std::int64_t chunk = std::min(x.K, std::max<std::int64_t>(1, shared_elements / width / k_block) * k_block);
     Block<A> block{};
-    block.a = scratch(round_up(rows, kernel_rows) * terms);
-    block.b = scratch(round_up(cols, kernel_cols<A>) * terms);
-    if (!out.direct()) {
-        block.sums = scratch(rows * cols);
-        block.ld = cols;
-    }
-    for (block.j0 = 0; block.j0 < x.N; block.j0 = block.j1)
-        for (block.j1 = std::min(x.N, block.j0 + cols), block.i0 = 0; block.i0 < x.M; block.i0 = block.i1) {
+    block.accumulate = out.c.accumulate;
+    block.shared = scratch(width * chunk);
+    A* copy = out.direct() ? nullptr : scratch(rows * cols);
+    for (block.j0 = 0; block.j0 < x.N; block.j0 = block.j1) {
+        block.j1 = std::min(x.N, block.j0 + cols);
+        for (block.i0 = 0; block.i0 < x.M; block.i0 = block.i1) {
             block.i1 = std::min(x.M, block.i0 + rows);
-            multiply_block(exec, x, out, block, block.i0 > 0 && x.K <= k_block);
+            block.sums = out.direct() ? out.at(block.i0, block.j0) : copy;
+            block.ld = out.direct() ? out.c.stride : cols;
+            auto run = [&] { multiply_block(exec, x, block, chunk, block.i0 > 0 && chunk == x.K); };
+            out.direct() ? run() : with_sums(exec, out, block, run);
         }
+    }
 }
 
 /// C when there is nothing to add: zero unless it accumulates.
@@ -216,8 +218,9 @@ void gemm_tile(std::int64_t M, std::int64_t N, std::int64_t K, SmallMatrix<A> a,
     Output<A> out{{reinterpret_cast<std::byte*>(c), dtype_of<A>, ldc, accumulate}};
     if (K == 0) return multiply_nothing(x, out);
     A* rows = thread_scratch<A, 2>(round_up(M, kernel_rows) * K);
-    for (std::int64_t k = 0; k < K; k += k_block) pack_all_rows(x, rows, k);
-    for (std::int64_t j = 0; j < N; j += kernel_cols<A>) multiply_few_rows(x, out, rows, j);
+    Block<A> block{0, M, 0, N, 0, K, rows, c, ldc, accumulate};
+    block.share_rows(x, 0, M);
+    for (std::int64_t j = 0; j < N; j += kernel_cols<A>) block.multiply_cols(x, j, std::min(N, j + kernel_cols<A>));
 }
 template void gemm_tile<float>(std::int64_t, std::int64_t, std::int64_t, SmallMatrix<float>, SmallMatrix<float>, bool,
                                float*, std::int64_t);

@@ -127,9 +127,11 @@ void pack_panels(A* out, const Strip<T>& in, std::int64_t used, std::int64_t K) 
                               std::min<std::int64_t>(width, used - w), K);
         return;
     }
+    constexpr int ahead = 12, line = vector_bytes / static_cast<int>(sizeof(T));  // rows the prefetch runs ahead
     std::int64_t whole = used / width * width;
     for (std::int64_t k = 0; k < K; ++k) {  // all panels at once: a row of the operand is read in one go
         const T* row = in.data + k * in.stride;
+        for (std::int64_t w = 0; w < used; w += line) __builtin_prefetch(row + ahead * in.stride + w);
         for (std::int64_t w = 0; w < whole; w += width) convert_row(out + w * K + k * width, row + w, width);
         if (whole < used) {
             A* last = out + whole * K + k * width;
@@ -141,10 +143,9 @@ void pack_panels(A* out, const Strip<T>& in, std::int64_t used, std::int64_t K) 
 
 /// c [kernel_rows, vectors * lanes] (+)= the product of two panels, of which B's may be wider.
 template <int vectors, class A>
-void multiply_panels(std::int64_t K, const A* __restrict a, const A* __restrict b, A* c, std::int64_t ldc,
-                     bool accumulate) {
+[[gnu::noinline]] void multiply_panels(std::int64_t K, const A* __restrict a, const A* __restrict b, A* c,
+                                       std::int64_t ldc, bool accumulate) {
     using V = Vector<A>;
-    constexpr int ahead = 16 * kernel_cols<A>;  // elements of B that the prefetch runs ahead
     typename V::type sum[kernel_rows][vectors];
 #pragma GCC unroll 8
     for (int i = 0; i < kernel_rows; ++i) {
@@ -158,10 +159,7 @@ void multiply_panels(std::int64_t K, const A* __restrict a, const A* __restrict 
     for (std::int64_t k = 0; k < K; ++k, a += kernel_rows, b += kernel_cols<A>) {
         typename V::type row[vectors];
 #pragma GCC unroll 3
-        for (int j = 0; j < vectors; ++j) {
-            row[j] = V::load(b + j * V::lanes);
-            __builtin_prefetch(b + ahead + j * V::lanes);
-        }
+        for (int j = 0; j < vectors; ++j) row[j] = V::load(b + j * V::lanes);
 #pragma GCC unroll 8
         for (int i = 0; i < kernel_rows; ++i) {
             typename V::type x = a[i] - typename V::type{};  // to all lanes; x - 0 is x, bit for bit
