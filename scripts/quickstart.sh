@@ -35,7 +35,7 @@ model=(--num-layers 4 --hidden-size 256 --ffn-hidden-size 704 --num-attention-he
     --group-query-attention --num-query-groups 4 --seq-length 256 --max-position-embeddings 256
     --position-embedding-type rope --normalization RMSNorm --swiglu --disable-bias-linear
     --untie-embeddings-and-output-weights --attention-dropout 0 --hidden-dropout 0)
-iterations=400 stop_at=200
+iterations=500 stop_at=250
 training=(--micro-batch-size 8 --global-batch-size 8 --train-iters $iterations --seed 1234
     --lr 2e-3 --min-lr 2e-4 --lr-decay-style cosine --lr-warmup-iters 30
     --weight-decay 0.1 --adam-beta2 0.95 --clip-grad 1.0
@@ -68,7 +68,7 @@ step "6/7 Stories written by the model"
 number=0
 for prompt in "Once upon a time" "One day, a little girl named Anna" "There was once a"; do
     number=$((number + 1))
-    "$teratron" generate --load checkpoints --prompt "$prompt" --temperature 0.7 --top-k 40 --max-new-tokens 120 \
+    "$teratron" generate --load checkpoints --prompt "$prompt" --temperature 0.6 --top-k 40 --max-new-tokens 120 \
         --stop-at-eod --seed $number | tee -a stories.log | fold -s -w 100 | sed 's/^/   /'
     echo
 done
