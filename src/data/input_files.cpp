@@ -43,13 +43,19 @@ InputFile describe(const std::string& path, const std::string& format) {
         if (format == "parquet") usage_error("Parquet cannot be read from standard input; give a file");
         return file;
     }
-    FileSource bytes(path);  // names what cannot be opened now rather than hours later
-    file.size = bytes.stored_size();
+    struct stat info {};
+    const bool is_pipe = ::stat(path.c_str(), &info) == 0 && !S_ISREG(info.st_mode) && !S_ISDIR(info.st_mode);
+    std::string beginning;
+    if (!is_pipe) {              // opening a pipe and closing it would end its writer
+        FileSource bytes(path);  // names what cannot be opened now rather than hours later
+        file.size = bytes.stored_size();
+        beginning = bytes.peek();
+    }
     if (format != "auto") {
         file.format = format == "csv"       ? InputFormat::csv
                       : format == "parquet" ? InputFormat::parquet
                                             : InputFormat::json_lines;
-    } else if (file.size > 0 && is_parquet(bytes.peek())) {
+    } else if (is_parquet(beginning)) {
         file.format = InputFormat::parquet;
     } else if (const std::string suffix = kind_suffix(path); suffix == "csv" || suffix == "tsv") {
         file.format = InputFormat::csv;

@@ -31,9 +31,10 @@ struct TextColumns {
     std::vector<Column> columns;
 
     std::size_t rows() const { return columns.empty() ? 0 : columns[0].ends.size(); }
+    /// What it takes in memory, about; rows without text count too.
     std::size_t bytes() const {
         std::size_t sum = 0;
-        for (const Column& column : columns) sum += column.bytes.size();
+        for (const Column& column : columns) sum += column.bytes.size() + column.ends.size() * sizeof(std::size_t);
         return sum;
     }
     void clear(std::size_t column_count) { columns.assign(column_count, {}); }

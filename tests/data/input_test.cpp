@@ -1,9 +1,10 @@
 // preprocess with every kind of input, with bad records left out, and going on after a stop.
 #include <gtest/gtest.h>
+#include <sys/stat.h>
 #include <zlib.h>
 #include <zstd.h>
 
-#include <random>
+#include <thread>
 
 #include "data/input_files.h"
 #include "data/preprocess.h"
@@ -124,6 +125,15 @@ TEST_F(Inputs, FilesPatternsAndFolders) {
     spill(folder_ / "last-line-open.jsonl", "{\"text\": \"0\"}\n{\"text\": \"1\"}");
     preprocess(tokenizer_, options({"last-line-open.jsonl", "in/b.jsonl"}));
     EXPECT_EQ(firsts(), counting(4));
+}
+
+TEST_F(Inputs, NamedPipesAreReadOnce) {
+    const std::string path = folder_ / "in/pipe.csv";
+    ASSERT_EQ(::mkfifo(path.c_str(), 0600), 0);
+    std::thread writer([&] { spill(path, csv(0, 1000)); });
+    preprocess(tokenizer_, options({"in/pipe.csv"}));
+    writer.join();
+    EXPECT_EQ(firsts(), counting(1000));
 }
 
 TEST_F(Inputs, ParquetByColumn) {

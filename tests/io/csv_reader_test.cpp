@@ -71,6 +71,16 @@ TEST_F(Csv, ReadsRecordsLongerThanItsBuffer) {
     EXPECT_TRUE(read(text, {"text"}, 1 << 16) == expected);
 }
 
+TEST_F(Csv, EmptyFieldsDoNotPileUp) {
+    std::string text = "a,b\n";
+    for (int i = 0; i < 100000; ++i) text += ",x\n";
+    CsvReader reader(file(text), {"a"});
+    TextColumns part;
+    std::size_t rows = 0;
+    for (; reader.next(part, 8000); rows += part.rows()) EXPECT_LE(part.rows(), 1000u);
+    EXPECT_EQ(rows, 100000u);
+}
+
 TEST_F(Csv, NamesTheLine) {
     expect_usage_error([&] { read("", {"text"}); }, {"x.csv", "empty"});
     expect_usage_error([&] { read("a,b\n1,2\n", {"text"}); }, {"x.csv", "no column \"text\"", "a, b"});
