@@ -8,6 +8,8 @@
 #   tsan      ThreadSanitizer, the tests that use threads
 #   fuzz      every parser of foreign bytes, TERA_FUZZ_SECONDS each (default 20); libFuzzer with clang, else our own
 #             driver under AddressSanitizer
+# and only when named:
+#   mutants   breaks one line at a time and checks that a test notices (tests/mutants/run.py)
 #
 # A stage that fails does not stop the others; the summary at the end says what failed and where the log is.
 source "$(dirname "${BASH_SOURCE[0]}")/common.sh"
@@ -17,7 +19,7 @@ stages=()
 for argument in "$@"; do
     case $argument in
         -h | --help) usage; exit 0 ;;
-        *) [[ " ${all_stages[*]} " == *" $argument "* ]] || die "no stage '$argument' (see --help)"
+        *) [[ " ${all_stages[*]} mutants " == *" $argument "* ]] || die "no stage '$argument' (see --help)"
            stages+=("$argument") ;;
     esac
 done
@@ -76,6 +78,10 @@ stage_tsan() {
             --gtest_brief=1 || wrong=1
     done
     return $wrong
+}
+
+stage_mutants() {
+    python3 tests/mutants/run.py --build "$ROOT/build-mutants"
 }
 
 stage_fuzz() {
