@@ -3,7 +3,7 @@
 #
 #   --cpu           without CUDA; otherwise CUDA is built when nvcc and CUDA sources are there
 #   --arch NAME     processor to build for, as for g++ -march= (default: native, this machine's)
-#   --preset NAME   release (default), asan, tsan, portable: see CMakePresets.json; asan goes to build-asan/, ...
+#   --preset NAME   release (default), asan, tsan, fuzz: see CMakePresets.json; asan goes to build-asan/, ...
 #   --tests         also the tests          --bench   also the benchmark programs
 #   --jobs N        compilers at once       TARGET    ninja targets instead of all
 #

@@ -28,10 +28,8 @@ cmake               command:cmake
 ninja-build         command:ninja
 git                 command:git
 ccache              command:ccache
-libopenblas-dev     header:cblas.h
 nlohmann-json3-dev  header:nlohmann/json.hpp
 libyaml-cpp-dev     header:yaml-cpp/yaml.h
-libfmt-dev          header:fmt/core.h
 zlib1g-dev          header:zlib.h
 libzstd-dev         header:zstd.h
 liblzma-dev         header:lzma.h
@@ -53,8 +51,7 @@ is_there() {
         command) command -v "$what" >/dev/null ;;
         file) compgen -G "$what" >/dev/null ;;
         header)
-            for folder in /usr/include /usr/local/include "/usr/include/$(uname -m)-linux-gnu" \
-                /usr/include/openblas; do
+            for folder in /usr/include /usr/local/include "/usr/include/$(uname -m)-linux-gnu"; do
                 [ -e "$folder/$what" ] && return 0
             done
             return 1 ;;

@@ -6,7 +6,7 @@
 #   release   optimised build, all tests
 #   asan      AddressSanitizer and UBSan, the fast tests
 #   tsan      ThreadSanitizer, the tests that use threads
-#   fuzz      every parser of foreign bytes, TERA_FUZZ_SECONDS each (default 20); libFuzzer with clang, else our own
+#   fuzz      every parser of foreign bytes, TERA_FUZZ_SECONDS each (default 10); libFuzzer with clang, else our own
 #             driver under AddressSanitizer
 # and only when named:
 #   mutants   breaks one line at a time and checks that a test notices (tests/mutants/run.py)
@@ -24,7 +24,7 @@ for argument in "$@"; do
     esac
 done
 [ ${#stages[@]} -gt 0 ] || stages=("${all_stages[@]}")
-fuzz_seconds=${TERA_FUZZ_SECONDS:-20}
+fuzz_seconds=${TERA_FUZZ_SECONDS:-10}
 logs=$ROOT/build/test-logs
 cd "$ROOT"
 
@@ -118,7 +118,7 @@ run_fuzzer() {
     local program=$1 stem=$2 corpus=() status=0
     mkdir -p "$stem"
     [[ $program == build-asan/* ]] || corpus=("$stem")
-    TERA_FUZZ_SEEDS=$stem "$program" -max_total_time="$fuzz_seconds" -max_len=4096 -timeout=20 \
+    TERA_FUZZ_SEEDS=$stem "$program" -seed=1 -max_total_time="$fuzz_seconds" -max_len=4096 -timeout=20 \
         -artifact_prefix="$stem-" ${corpus[@]+"${corpus[@]}"} >"$stem.log" 2>&1 || status=$?
     echo $status >"$stem.rc"
 }
