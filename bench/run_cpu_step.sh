@@ -4,7 +4,9 @@
 #
 #   bench/run_cpu_step.sh [build folder]        PYTHON=venv/bin/python  THREADS=2  ROUNDS=3  STEPS=6
 #
-# PYTHON needs torch. One round runs every program once for each shape; noise from outside hits all of them alike.
+# PYTHON needs torch. One round runs every program once for each shape; noise from outside hits all of them alike. On a
+# machine with other work, real-time priority for the whole run (chrt -f 1 bench/run_cpu_step.sh) gives every program the
+# cores, and takes them from everything else meanwhile. NOTE="..." is added to the results.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 

@@ -7,6 +7,7 @@ are ahead. Beside it the ratio of the fastest steps, which other work on the mac
 
 import datetime
 import json
+import os
 import pathlib
 import re
 import statistics
@@ -46,7 +47,8 @@ def report(runs):
              f"{words}; {threads} threads each; the programs take turns in one run (`bench/run_cpu_step.sh`). A step is "
              "forward, loss, backward, clipping at norm 1, AdamW. Times are medians after warm-up, the fastest step in "
              "brackets; memory is the peak resident set of the process.", "",
-             "| batch x sequence | program | step | tokens/s | peak memory | PyTorch's time / ours |", "|---|---|---|---|---|---|"]
+             "| batch x sequence | program | step | tokens/s | peak memory | PyTorch's time / ours |",
+             "|---|---|---|---|---|---|"]
     for (batch, sequence), programs in runs.items():
         median = {name: statistics.median(p["seconds"]) for name, p in programs.items()}
         fastest = {name: min(p["seconds"]) for name, p in programs.items()}
@@ -58,6 +60,8 @@ def report(runs):
                 ratio = f"**{median[name] / median[ours]:.2f}** ({fastest[name] / fastest[ours]:.2f})"
             lines.append(f"| {batch} x {sequence} | {name} | {median[name] * 1e3:.0f} ms ({fastest[name] * 1e3:.0f}) | "
                          f"{batch * sequence / median[name]:.0f} | {p['peak'] / 2**30:.2f} GiB | {ratio} |")
+    if os.environ.get("NOTE"):
+        lines += ["", os.environ["NOTE"]]
     return "\n".join(lines) + "\n", RESULTS / f"cpu_step_{file_words}_{date}.md"
 
 
