@@ -61,4 +61,14 @@ std::string from_printable(std::string_view token) {
     return bytes;
 }
 
+bool is_printable(std::string_view token) {
+    const char* end = token.data() + token.size();
+    for (const char* p = token.data(); p < end;) {
+        const CodePoint code = decode_utf8(p, end);
+        if (code_point_to_byte(code.value) < 0) return false;
+        p += code.bytes;
+    }
+    return true;
+}
+
 }  // namespace tera

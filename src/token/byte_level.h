@@ -21,4 +21,7 @@ std::string to_printable(std::string_view bytes);
 /// tokens may hold any text).
 std::string from_printable(std::string_view token);
 
+/// Whether all characters are of the alphabet.
+bool is_printable(std::string_view token);
+
 }  // namespace tera

@@ -1,76 +1,13 @@
 #include "token/gpt2_bpe.h"
 
 #include <algorithm>
-#include <array>
 #include <cstdio>
 
 #include "core/error.h"
+#include "token/bpe_encoder.h"
 #include "token/byte_level.h"
-#include "token/piece_cache.h"
-#include "token/pretokenize.h"
 
 namespace tera {
-
-namespace {
-
-class Gpt2BpeEncoder : public Encoder {
-  public:
-    explicit Gpt2BpeEncoder(const BpeModel& model) : classes_(char_class_table()), merger_(model) {}
-
-    void encode(std::string_view text, std::vector<std::int32_t>& ids) override {
-        used_ = 0;
-        const char* end = text.data() + text.size();
-        for (const char* p = text.data(); p < end;) {
-            const char* stop = gpt2_piece_end(p, end, classes_);
-            encode_piece({p, static_cast<std::size_t>(stop - p)}, ids);
-            p = stop;
-        }
-        flush(ids);
-    }
-
-  private:
-    void encode_piece(std::string_view piece, std::vector<std::int32_t>& ids) {
-        if (piece.size() <= ShortCache::max_bytes) {
-            encode_cached(short_cache_, piece, ids);
-        } else if (piece.size() <= LongCache::max_bytes) {
-            encode_cached(long_cache_, piece, ids);
-        } else {
-            flush(ids);
-            merger_.encode(piece, ids);
-        }
-    }
-
-    template <class Cache>
-    void encode_cached(Cache& cache, std::string_view piece, std::vector<std::int32_t>& ids) {
-        if (used_ + Cache::most_ids > ready_.size()) flush(ids);
-        const auto key = Cache::key_of(piece);
-        if (const std::size_t count = cache.find(key, ready_.data() + used_)) {
-            used_ += count;
-            return;
-        }
-        flush(ids);
-        const std::size_t first = ids.size();
-        merger_.encode(piece, ids);
-        cache.insert(key, std::span(ids).subspan(first));
-    }
-
-    void flush(std::vector<std::int32_t>& ids) {
-        ids.insert(ids.end(), ready_.begin(), ready_.begin() + static_cast<std::ptrdiff_t>(used_));
-        used_ = 0;
-    }
-
-    using ShortCache = PieceCache<2, 3, 15>;  // 2 MiB of 32-byte slots
-    using LongCache = PieceCache<4, 7, 13>;   // 1 MiB of 64-byte slots
-
-    const CharClassTable& classes_;
-    BpeMerger merger_;
-    ShortCache short_cache_;
-    LongCache long_cache_;
-    std::array<std::int32_t, 1024> ready_;  // ids found in the caches, on their way to the caller
-    std::size_t used_ = 0;
-};
-
-}  // namespace
 
 Gpt2BpeTokenizer::Gpt2BpeTokenizer(BpeVocab vocab, BpeMerges merges, const std::string& file)
     : vocab_(std::move(vocab)), merges_(std::move(merges)), model_(vocab_, merges_) {
@@ -82,7 +19,9 @@ Gpt2BpeTokenizer::Gpt2BpeTokenizer(BpeVocab vocab, BpeMerges merges, const std::
     for (const std::string& token : vocab_.token_of_id) bytes_of_id_.push_back(from_printable(token));
 }
 
-std::unique_ptr<Encoder> Gpt2BpeTokenizer::make_encoder() const { return std::make_unique<Gpt2BpeEncoder>(model_); }
+std::unique_ptr<Encoder> Gpt2BpeTokenizer::make_encoder() const {
+    return std::make_unique<BpeEncoder>(model_, PretokenPattern::gpt2);
+}
 
 std::string Gpt2BpeTokenizer::decode(std::span<const std::int32_t> ids) const {
     std::string text;

@@ -168,10 +168,9 @@ class Trainer {
 }  // namespace
 
 void PieceCounter::add(std::string_view text) {
-    const CharClassTable& classes = char_class_table();
     const char* end = text.data() + text.size();
     for (const char* p = text.data(); p < end;) {
-        const char* stop = gpt2_piece_end(p, end, classes);
+        const char* stop = piece_end(PretokenPattern::gpt2, p, end);
         const std::string_view piece(p, static_cast<std::size_t>(stop - p));
         const auto found = counts_.find(piece);
         if (found != counts_.end())

@@ -12,7 +12,10 @@ namespace {
 
 CharClass class_of(std::uint32_t code_point, Category category) {
     if (is_white_space(code_point)) return CharClass::space;
-    if (category >= Category::lu && category <= Category::lo) return CharClass::letter;
+    if (category == Category::lu || category == Category::lt) return CharClass::upper;
+    if (category == Category::ll) return CharClass::lower;
+    if (category == Category::lm || category == Category::lo) return CharClass::caseless;
+    if (category >= Category::mn && category <= Category::me) return CharClass::mark;
     if (category >= Category::nd && category <= Category::no) return CharClass::number;
     return CharClass::other;
 }

@@ -41,8 +41,17 @@ enum class Category : std::uint8_t {
     co,
 };
 
-/// What the GPT-2 pattern tells apart: \p{L}, \p{N}, \s and the rest.
-enum class CharClass : std::uint8_t { other, letter, number, space };
+/// What the patterns of token/pretokenize.h tell apart. \p{L} is upper, lower and caseless together.
+enum class CharClass : std::uint8_t {
+    other,
+    mark,      // \p{M}
+    upper,     // \p{Lu} \p{Lt}
+    lower,     // \p{Ll}
+    caseless,  // \p{Lm} \p{Lo}
+    number,    // \p{N}
+    space,     // \s
+};
+constexpr bool is_letter(CharClass c) { return c >= CharClass::upper && c <= CharClass::caseless; }
 
 Category general_category(std::uint32_t code_point);
 
@@ -55,7 +64,7 @@ class CharClassTable {
     CharClassTable();
     CharClass operator()(std::uint32_t c) const { return classes_[block_of_[c >> 7] * 128u + (c & 127)]; }
     /// By first byte of UTF-8: the class of an ASCII character, or `multi` for a byte beyond.
-    static constexpr std::uint8_t multi = 4;
+    static constexpr std::uint8_t multi = 7;
     const std::array<std::uint8_t, 256>& first_byte() const { return first_byte_; }
 
   private:

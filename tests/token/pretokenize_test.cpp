@@ -18,7 +18,7 @@ Pieces pieces_of(std::string_view text) {
     Pieces pieces;
     const char* end = text.data() + text.size();
     for (const char* p = text.data(); p < end;) {
-        const char* stop = gpt2_piece_end(p, end, char_class_table());
+        const char* stop = piece_end(PretokenPattern::gpt2, p, end);
         pieces.emplace_back(p, stop);
         p = stop;
     }
@@ -108,12 +108,14 @@ TEST(Unicode, TableAgreesWithTheDefinitions) {
     int spaces = 0;
     for (std::uint32_t c = 0; c < 0x110000; ++c) {
         const Category category = general_category(c);
-        const bool letter = category >= Category::lu && category <= Category::lo;
-        const bool number = category >= Category::nd && category <= Category::no;
-        const CharClass expected = is_white_space(c) ? CharClass::space
-                                   : letter          ? CharClass::letter
-                                   : number          ? CharClass::number
-                                                     : CharClass::other;
+        const auto among = [category](Category first, Category last) { return category >= first && category <= last; };
+        const CharClass expected = is_white_space(c)                                      ? CharClass::space
+                                   : category == Category::lu || category == Category::lt ? CharClass::upper
+                                   : category == Category::ll                             ? CharClass::lower
+                                   : among(Category::lm, Category::lo)                    ? CharClass::caseless
+                                   : among(Category::mn, Category::me)                    ? CharClass::mark
+                                   : among(Category::nd, Category::no)                    ? CharClass::number
+                                                                                          : CharClass::other;
         ASSERT_EQ(char_class_table()(c), expected) << c;
         spaces += is_white_space(c);
     }
