@@ -125,6 +125,29 @@ make_venv() {
 
 from_pypi() { "$ROOT/.venv/bin/pip" install --quiet --disable-pip-version-check --retries 2 --timeout 30 "$@"; }
 
+# Where CUDA is built: the headers through which cuDNN's attention is used.
+has_cudnn() {
+    local folder pattern
+    folder=$(dirname "$(dirname "$(readlink -f "$1")")")
+    for pattern in "$folder/lib*" "$folder/targets/*/lib" "/usr/lib/*"; do
+        compgen -G "$pattern/libcudnn.so*" >/dev/null && return 0
+    done
+    return 1
+}
+if nvcc=$(find_nvcc) && has_cudnn "$nvcc"; then
+    step "cuDNN front end (.venv)"
+    if compgen -G "$ROOT/.venv/lib/python3*/site-packages/include/cudnn_frontend.h" >/dev/null; then
+        note "all there already"
+    else
+        make_venv
+        if from_pypi --no-deps nvidia-cudnn-frontend; then
+            note "installed nvidia-cudnn-frontend"
+        else
+            note "PyPI cannot be reached: attention on GPUs will use our own, slower kernels"
+        fi
+    fi
+fi
+
 if [ $with_parquet = 1 ]; then
     step "Apache Arrow for Parquet input (.venv)"
     if compgen -G "$ROOT/.venv/lib/python3*/site-packages/pyarrow/libparquet.so.*" >/dev/null; then
