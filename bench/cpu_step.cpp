@@ -120,8 +120,9 @@ void run(const Options& o) {
         Decoder::Saved saved;
         LossSum loss = model.forward(ctx, batch, 1.0 / static_cast<double>(o.batch * o.sequence), saved);
         model.backward(ctx, batch, saved);
-        double factor = clip_factor(measure_grads(exec(temp), params).norm(), 1.0);
-        optimizer.step(exec(temp), {.lr = 3e-4, .weight_decay = 0.1, .grad_factor = factor});
+        optimizer.measure(exec(temp));
+        optimizer.step(exec(temp), {.lr = 3e-4, .weight_decay = 0.1, .clip_norm = 1.0});
+        optimizer.finish(exec(temp));
         keep.reset();
         temp.reset();
         redo.reset();

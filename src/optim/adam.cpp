@@ -18,6 +18,14 @@ class Adam final : public UpdateRule {
     }
     void update(const UpdateBlock<float>& block) const override { choose(block); }
     void update(const UpdateBlock<double>& block) const override { choose(block); }
+    RuleNumbers numbers() const override {
+        return {.kind = config_.decoupled_weight_decay ? RuleNumbers::Kind::adam : RuleNumbers::Kind::adam_l2,
+                .beta1 = config_.beta1,
+                .beta2 = config_.beta2,
+                .eps = config_.eps,
+                .correct1 = correct1_,
+                .correct2 = correct2_};
+    }
 
   private:
     template <class T>

@@ -23,6 +23,16 @@ class AdEmaMix final : public UpdateRule {
     }
     void update(const UpdateBlock<float>& block) const override { run(block); }
     void update(const UpdateBlock<double>& block) const override { run(block); }
+    RuleNumbers numbers() const override {
+        return {.kind = RuleNumbers::Kind::ademamix,
+                .beta1 = config_.beta1,
+                .beta2 = config_.beta2,
+                .beta3 = beta3_,
+                .eps = config_.eps,
+                .alpha = alpha_,
+                .correct1 = correct1_,
+                .correct2 = correct2_};
+    }
 
   private:
     template <class T>

@@ -1,16 +1,17 @@
-// What is to be known about the gradients before a step, found in one reading of them, and the factor that clips them.
+// What is to be known about the gradients before a step, and the factor that clips them.
 #pragma once
 
 #include <cstdint>
 #include <vector>
 
 #include "nn/param.h"
+#include "optim/measure.h"
 
 namespace tera {
 
 /// Over all elements of all gradients, as they lie in memory (loss scale included).
 struct GradStats {
-    double sum_squares = 0;             ///< in double, in an order that does not depend on the number of threads
+    double sum_squares = 0;
     std::int64_t zeros = 0;             ///< elements equal to 0
     const Param* not_finite = nullptr;  ///< the first parameter whose gradient has an inf or a NaN; null: none
 
@@ -19,6 +20,9 @@ struct GradStats {
 };
 
 GradStats measure_grads(const Exec& exec, const std::vector<Param*>& params);
+/// `measured`: of the parameters' gradients, in their order.
+GradStats grad_stats(const Measured& measured, const std::vector<Param*>& params);
+std::vector<Tensor> grads_of(const std::vector<Param*>& params);
 
 /// min(1, max_norm / (norm + 1e-6)); 1 when max_norm is 0 (clipping off).
 double clip_factor(double norm, double max_norm);

@@ -3,11 +3,12 @@
 #include <algorithm>
 #include <cstring>
 
+#include "ops/convert.h"
+#include "optim/optimizer_backend.h"
+#include "optim/pieces.h"
+
 namespace tera {
 namespace {
-
-// Short enough for the main weights just updated to be still in the first cache when they are rounded to the values.
-constexpr std::int64_t block_elements = 2048;
 
 bool is_main(const Param& p) { return p.value.dtype == acc_dtype(p.value.dtype); }
 
@@ -17,30 +18,20 @@ std::size_t main_bytes(const Param& p) {
     return aligned(static_cast<std::size_t>(p.value.numel()) * size_of(acc_dtype(p.value.dtype)));
 }
 
-template <class To, class From>
-void convert(To* to, const From* from, std::int64_t n) {
-#pragma omp simd
-    for (std::int64_t i = 0; i < n; ++i) to[i] = static_cast<To>(from[i]);
-}
-
-template <class To, class From>
-void copy_tensor(const Exec& exec, Tensor to, ConstTensor from) {
-    To* const out = to.ptr<To>();
-    const From* const in = from.ptr<From>();
-    parallel_for(exec, to.numel(), piece_elements,
-                 [&](std::int64_t begin, std::int64_t end) { convert(out + begin, in + begin, end - begin); });
-}
-
-/// The gradient's elements as T: in place where they are T already, else converted into `buffer`.
-template <class T>
-const T* grad_as(const Tensor& grad, std::int64_t begin, std::int64_t n, T* buffer) {
-    if (grad.dtype == dtype_of<T>) return grad.ptr<T>() + begin;
-    dispatch_float(grad.dtype, [&](auto zero) {
-        using G = decltype(zero);
-        const G* const g = grad.ptr<G>() + begin;
-        for (std::int64_t i = 0; i < n; ++i) buffer[i] = static_cast<T>(static_cast<acc_t<G>>(g[i]));
+/// The threads share the touching of fresh pages.
+void zero_on_host(const Exec& exec, std::byte* data, std::size_t bytes) {
+    parallel_for(exec, static_cast<std::int64_t>(bytes), 1 << 20, [&](std::int64_t begin, std::int64_t end) {
+        std::memset(data + begin, 0, static_cast<std::size_t>(end - begin));
     });
-    return buffer;
+}
+
+std::unique_ptr<OptimizerBackend> make_backend(const OptimizerTensors& tensors, [[maybe_unused]] Arena& arena,
+                                               const Exec& exec) {
+#ifdef TERA_WITH_CUDA
+    if (exec.device == Device::cuda) return make_cuda_optimizer(tensors, arena, exec);
+#endif
+    TERA_CHECK(exec.device == Device::cpu, "this build has no CUDA backend");
+    return make_cpu_optimizer(tensors);
 }
 
 }  // namespace
@@ -53,109 +44,89 @@ std::int64_t Optimizer::state_bytes(const UpdateRule& rule, const std::vector<Pa
 }
 
 Optimizer::Optimizer(std::unique_ptr<UpdateRule> rule, std::vector<Param*> params, Arena& arena, const Exec& exec)
-    : rule_(std::move(rule)), params_(std::move(params)), pieces_(cut_into_pieces(params_)) {
+    : rule_(std::move(rule)) {
+    tensors_.params = std::move(params);
     const std::size_t kinds = rule_->states().size();
     TERA_CHECK(kinds <= UpdateBlock<float>::max_states, kinds, " states");
-    states_.resize(kinds);
-    decoupled_.assign(params_.size(), 0);
-    // One allocation for all, cut here: the arena need not grow, and the threads share the touching of fresh pages.
-    std::byte* next = arena.allocate(static_cast<std::size_t>(state_bytes(*rule_, params_)));
+    tensors_.states.resize(kinds);
+    tensors_.decoupled.assign(tensors_.params.size(), 0);
+    // One allocation for all, cut here: the arena need not grow.
+    const auto bytes = static_cast<std::size_t>(state_bytes(*rule_, tensors_.params));
+    std::byte* const all = arena.allocate(bytes);
+    std::byte* next = all;
     auto take = [&](const Param& p) {
         Tensor t(next, acc_dtype(p.value.dtype), p.value.device, p.value.shape);
         if (next != nullptr) next += main_bytes(p);
         return t;
     };
-    for (const Param* p : params_) {
-        main_.push_back(is_main(*p) ? p->value : take(*p));
-        for (auto& of_kind : states_) of_kind.push_back(take(*p));
+    for (const Param* p : tensors_.params) {
+        tensors_.main.push_back(is_main(*p) ? p->value : take(*p));
+        for (auto& of_kind : tensors_.states) of_kind.push_back(take(*p));
     }
+    backend_ = make_backend(tensors_, arena, exec);
     if (arena.kind() == Arena::Kind::counting) return;
-    exec.pool->run(static_cast<std::int64_t>(pieces_.size()), [&](std::int64_t i) {
-        const Piece& piece = pieces_[static_cast<std::size_t>(i)];
-        for (auto& of_kind : states_) {
-            const Tensor& t = of_kind[static_cast<std::size_t>(piece.param)];
-            const std::size_t size = size_of(t.dtype);
-            std::memset(t.data + static_cast<std::size_t>(piece.begin) * size, 0,
-                        static_cast<std::size_t>(piece.end - piece.begin) * size);
-        }
-    });
+    if (exec.device == Device::cpu)
+        zero_on_host(exec, all, bytes);
+    else
+        arena.source().zero(all, bytes);
     copy_values_to_main(exec);
 }
 
-void Optimizer::step(const Exec& exec, const StepArgs& args) {
-    rule_->begin_step(steps_ + 1);
-    exec.pool->run(static_cast<std::int64_t>(pieces_.size()), [&](std::int64_t i) {
-        const Piece& piece = pieces_[static_cast<std::size_t>(i)];
-        if (main_[static_cast<std::size_t>(piece.param)].dtype == DType::f64)
-            step_piece<double>(piece, args);
-        else
-            step_piece<float>(piece, args);
-    });
-    ++steps_;
+Optimizer::~Optimizer() = default;
+
+void Optimizer::measure(const Exec& exec) {
+    TERA_CHECK(!stepped_, "the step before was not finished");
+    backend_->measure(exec);
+    measured_ = true;
 }
 
-template <class T>
-void Optimizer::step_piece(const Piece& piece, const StepArgs& args) const {
-    const auto index = static_cast<std::size_t>(piece.param);
-    const Param& param = *params_[index];
-    const std::size_t grad_size = size_of(param.grad.dtype);
-    UpdateBlock<T> block;
-    block.lr = decoupled_[index] && args.decoupled_lr >= 0 ? args.decoupled_lr : args.lr;
-    block.weight_decay = param.weight_decay ? args.weight_decay : 0;
-    block.grad_factor = args.grad_factor;
-    T converted[block_elements];
-    for (std::int64_t begin = piece.begin; begin < piece.end; begin += block_elements) {
-        block.n = std::min(block_elements, piece.end - begin);
-        block.weight = main_[index].ptr<T>() + begin;
-        block.grad = grad_as<T>(param.grad, begin, block.n, converted);
-        for (std::size_t k = 0; k < states_.size(); ++k) block.state[k] = states_[k][index].template ptr<T>() + begin;
-        rule_->update(block);
-        if constexpr (std::is_same_v<T, float>) {
-            if (param.value.dtype == DType::bf16)
-                convert(param.value.ptr<bf16_t>() + begin, block.weight, block.n);
-            else if (param.value.dtype == DType::f16)
-                convert(param.value.ptr<f16_t>() + begin, block.weight, block.n);
-        }
-        if (args.zero_grad) {
-            std::memset(param.grad.data + static_cast<std::size_t>(begin) * grad_size, 0,
-                        static_cast<std::size_t>(block.n) * grad_size);
-        }
-    }
+void Optimizer::step(const Exec& exec, const StepArgs& args) {
+    TERA_CHECK(!stepped_, "the step before was not finished");
+    TERA_CHECK(measured_ || (args.clip_norm <= 0 && !args.skip_not_finite), "gradients were not measured");
+    rule_->begin_step(steps_ + 1);
+    backend_->step(exec, *rule_, args, measured_);
+    stepped_ = true;
+    may_skip_ = args.skip_not_finite;
+}
+
+StepResult Optimizer::finish(const Exec&) {
+    TERA_CHECK(stepped_, "no step to finish");
+    StepResult result;
+    if (measured_) result.grads = backend_->grads();
+    result.skipped = may_skip_ && !result.grads.finite();
+    if (!result.skipped) ++steps_;
+    measured_ = stepped_ = false;
+    return result;
 }
 
 std::vector<OptimizerTensor> Optimizer::state() const {
     std::vector<OptimizerTensor> all;
     const std::vector<std::string> kinds = rule_->states();
-    for (std::size_t i = 0; i < params_.size(); ++i) {
-        if (!is_main(*params_[i])) all.push_back({params_[i]->name, "master", main_[i]});
-        for (std::size_t k = 0; k < kinds.size(); ++k) all.push_back({params_[i]->name, kinds[k], states_[k][i]});
+    for (std::size_t i = 0; i < tensors_.params.size(); ++i) {
+        const Param& p = *tensors_.params[i];
+        if (!is_main(p)) all.push_back({p.name, "master", tensors_.main[i]});
+        for (std::size_t k = 0; k < kinds.size(); ++k) all.push_back({p.name, kinds[k], tensors_.states[k][i]});
     }
     return all;
 }
 
 void Optimizer::copy_values_to_main(const Exec& exec) {
-    for (std::size_t i = 0; i < params_.size(); ++i) {
-        const Tensor& value = params_[i]->value;
-        if (value.dtype == DType::bf16)
-            copy_tensor<float, bf16_t>(exec, main_[i], value);
-        else if (value.dtype == DType::f16)
-            copy_tensor<float, f16_t>(exec, main_[i], value);
+    for (std::size_t i = 0; i < tensors_.params.size(); ++i) {
+        const Param& p = *tensors_.params[i];
+        if (!is_main(p)) ops::convert(exec, tensors_.main[i], p.value);
     }
 }
 
 void Optimizer::copy_main_to_values(const Exec& exec) {
-    for (std::size_t i = 0; i < params_.size(); ++i) {
-        const Tensor& value = params_[i]->value;
-        if (value.dtype == DType::bf16)
-            copy_tensor<bf16_t, float>(exec, value, main_[i]);
-        else if (value.dtype == DType::f16)
-            copy_tensor<f16_t, float>(exec, value, main_[i]);
+    for (std::size_t i = 0; i < tensors_.params.size(); ++i) {
+        const Param& p = *tensors_.params[i];
+        if (!is_main(p)) ops::convert(exec, p.value, tensors_.main[i]);
     }
 }
 
 void Optimizer::use_decoupled_lr(const std::vector<const Param*>& params) {
-    for (std::size_t i = 0; i < params_.size(); ++i) {
-        decoupled_[i] = std::find(params.begin(), params.end(), params_[i]) != params.end();
+    for (std::size_t i = 0; i < tensors_.params.size(); ++i) {
+        tensors_.decoupled[i] = std::find(params.begin(), params.end(), tensors_.params[i]) != params.end();
     }
 }
 

@@ -4,8 +4,14 @@
 //   f32, f64      the values themselves
 //   bf16, f16     fp32 copies, rounded to the values in the same pass that updates them
 //
-// A step reads weight, state and gradient once and writes weight, state, value and (if asked) the zeroed gradient.
-// Every element is computed alone, so the result is the same bits for any number of threads.
+// A step is three calls:
+//   measure   looks at all gradients: sum of squares, zeros, the first that is not finite
+//   step      factor = grad_factor · min(1, clip_norm / (norm · grad_factor + 1e-6)), then the rule with factor · grad;
+//             reads weight, state and gradient once, writes weight, state, value and (if asked) the zeroed gradient
+//   finish    what measure found
+// On the GPU the first two only enqueue: clipping and skipping are decided there from what measure left in its memory,
+// and finish waits for those numbers, not for the update. Every element is computed alone and sums have a fixed order,
+// so the result is the same bits for any number of threads.
 #pragma once
 
 #include <cstdint>
@@ -14,7 +20,7 @@
 #include <vector>
 
 #include "nn/param.h"
-#include "optim/pieces.h"
+#include "optim/clip.h"
 #include "optim/update_rule.h"
 
 namespace tera {
@@ -26,29 +32,51 @@ struct OptimizerTensor {
     Tensor tensor;
 };
 
+class OptimizerBackend;
+
+/// What a step works on, in the order of the parameters.
+struct OptimizerTensors {
+    std::vector<Param*> params;
+    std::vector<Tensor> main;
+    std::vector<std::vector<Tensor>> states;  ///< [state][parameter]
+    std::vector<char> decoupled;              ///< takes StepArgs::decoupled_lr
+};
+
+struct StepArgs {
+    double lr = 0;
+    double weight_decay = 0;  ///< for parameters with Param::weight_decay
+    double grad_factor = 1;   ///< every gradient is multiplied by it first: 1/loss scale, 1/tokens
+    bool zero_grad = true;
+    double decoupled_lr = -1;      ///< for parameters named in use_decoupled_lr; < 0: lr
+    double clip_norm = 0;          ///< 0: gradients are not clipped; else measure() must have come before
+    bool skip_not_finite = false;  ///< leave weights and state as they are if a gradient is not finite (likewise)
+};
+
+struct StepResult {
+    GradStats grads;  ///< zeros if measure() was not called for this step
+    bool skipped = false;
+};
+
 class Optimizer {
   public:
-    struct StepArgs {
-        double lr = 0;
-        double weight_decay = 0;  ///< for parameters with Param::weight_decay
-        double grad_factor = 1;   ///< every gradient is multiplied by it first: 1/loss scale, 1/tokens, clipping
-        bool zero_grad = true;
-        double decoupled_lr = -1;  ///< for parameters named in use_decoupled_lr; < 0: lr
-    };
-
     /// Main weights are cloned from the parameters' values; memory for them and the state comes from `arena`.
     Optimizer(std::unique_ptr<UpdateRule> rule, std::vector<Param*> params, Arena& arena, const Exec& exec);
+    ~Optimizer();
 
+    void measure(const Exec& exec);
+    /// t of this step is steps() + 1. finish() must follow before the next.
     void step(const Exec& exec, const StepArgs& args);
+    /// Counts the step unless it was skipped.
+    StepResult finish(const Exec& exec);
 
-    /// Steps taken so far: t of the next step is steps() + 1.
+    /// Steps taken so far.
     std::int64_t steps() const { return steps_; }
     void set_steps(std::int64_t steps) { steps_ = steps; }
 
     std::vector<OptimizerTensor> state() const;
     /// The main weights, whether they are copies or the values themselves, in the order of the parameters.
-    const std::vector<Tensor>& main_weights() const { return main_; }
-    const std::vector<Param*>& params() const { return params_; }
+    const std::vector<Tensor>& main_weights() const { return tensors_.main; }
+    const std::vector<Param*>& params() const { return tensors_.params; }
 
     /// After the values were loaded or initialised anew.
     void copy_values_to_main(const Exec& exec);
@@ -61,16 +89,11 @@ class Optimizer {
     static std::int64_t state_bytes(const UpdateRule& rule, const std::vector<Param*>& params);
 
   private:
-    template <class T>
-    void step_piece(const Piece& piece, const StepArgs& args) const;
-
     std::unique_ptr<UpdateRule> rule_;
-    std::vector<Param*> params_;
-    std::vector<Piece> pieces_;
-    std::vector<Tensor> main_;
-    std::vector<std::vector<Tensor>> states_;  ///< [state][parameter]
-    std::vector<char> decoupled_;              ///< [parameter]
+    OptimizerTensors tensors_;
+    std::unique_ptr<OptimizerBackend> backend_;  ///< refers to tensors_
     std::int64_t steps_ = 0;
+    bool measured_ = false, stepped_ = false, may_skip_ = false;
 };
 
 }  // namespace tera

@@ -1,21 +1,21 @@
-// The parameters cut into pieces of a fixed size. The cut depends on the parameters only, never on the number of
-// threads, so sums taken piece by piece and in order are the same bits for 1 thread and for N.
+// Tensors cut into pieces of a fixed size. The cut depends on the tensors only, never on the number of threads, so sums
+// taken piece by piece and in order are the same bits for 1 thread and for N.
 #pragma once
 
 #include <cstdint>
 #include <vector>
 
-#include "nn/param.h"
+#include "core/tensor.h"
 
 namespace tera {
 
 struct Piece {
-    std::int64_t param;       ///< index in the list the pieces were cut from
-    std::int64_t begin, end;  ///< elements of the local tensor
+    std::int64_t tensor;      ///< index in the list the pieces were cut from
+    std::int64_t begin, end;  ///< elements of it
 };
 
 constexpr std::int64_t piece_elements = 65536;
 
-std::vector<Piece> cut_into_pieces(const std::vector<Param*>& params);
+std::vector<Piece> cut_into_pieces(const std::vector<Tensor>& tensors, std::int64_t elements = piece_elements);
 
 }  // namespace tera

@@ -13,6 +13,10 @@ class Sgd final : public UpdateRule {
     void begin_step(std::int64_t) override {}
     void update(const UpdateBlock<float>& block) const override { choose(block); }
     void update(const UpdateBlock<double>& block) const override { choose(block); }
+    RuleNumbers numbers() const override {
+        return {.kind = momentum_ == 0 ? RuleNumbers::Kind::sgd : RuleNumbers::Kind::sgd_momentum,
+                .momentum = momentum_};
+    }
 
   private:
     template <class T>

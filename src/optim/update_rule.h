@@ -1,5 +1,6 @@
 // An update rule: what one optimizer step does to one element. Rules know nothing of parameters, dtypes of the model,
-// threads or checkpoints (optim/optimizer.h does all that); they are handed short runs of fp32 (or f64) numbers.
+// threads or checkpoints (optim/optimizer.h does all that); they are handed short runs of fp32 (or f64) numbers. The
+// GPU has each formula in its kernel (optimizer.cu) and takes from the rule only its numbers.
 #pragma once
 
 #include <cstdint>
@@ -22,6 +23,15 @@ struct UpdateBlock {
     double grad_factor = 1;   ///< undoes the loss scale and clips
 };
 
+/// A rule at one step as plain numbers; each kind uses those that its formula below names.
+struct RuleNumbers {
+    enum class Kind : std::uint8_t { adam, adam_l2, sgd, sgd_momentum, ademamix };
+    Kind kind;
+    double beta1 = 0, beta2 = 0, beta3 = 0, eps = 0, alpha = 0, momentum = 0;
+    double correct1 = 1;  ///< Adam, AdEMAMix: 1/(1-β1ᵗ)
+    double correct2 = 1;  ///< Adam: 1/(1-β2ᵗ);  AdEMAMix: 1/√(1-β2ᵗ)
+};
+
 class UpdateRule {
   public:
     virtual ~UpdateRule() = default;
@@ -31,6 +41,8 @@ class UpdateRule {
     virtual void begin_step(std::int64_t t) = 0;
     virtual void update(const UpdateBlock<float>& block) const = 0;
     virtual void update(const UpdateBlock<double>& block) const = 0;
+    /// Of the step last begun.
+    virtual RuleNumbers numbers() const = 0;
 };
 
 /// Adam. g ← grad_factor·grad, and with L2 instead of decoupled decay g ← g + wd·w

@@ -4,7 +4,6 @@
 #include <cmath>
 
 #include "core/error.h"
-#include "optim/clip.h"
 
 namespace tera {
 namespace {
@@ -78,29 +77,29 @@ StepOutcome TrainStep::run(const MicroBatchSource& next, std::int64_t micro_batc
     Timers::Scope timer(parts_.timers, "optimizer", 1);
     const Exec exec = parts_.workspace.ctx().temp;
     parts_.timers.start("optimizer-clip-main-grad", 1);
-    const GradStats grads = measure_grads(exec, parts_.optimizer.params());
+    parts_.optimizer.measure(exec);
     parts_.timers.stop("optimizer-clip-main-grad");
-    if (settings_.check_for_nan && !grads.finite()) {
-        throw Error(cat("found NaN in local grad norm: the gradient of ", grads.not_finite->name,
-                        " is not finite in iteration ", iteration, samples.text(), nan_advice));
-    }
     double factor = parts_.scaler ? parts_.scaler->inverse() : 1;  // of the scale that backward used
     if (settings_.per_token_loss) factor /= std::max(outcome.loss.tokens, 1.0);
-    outcome.skipped = parts_.scaler && !grads.finite();
-    if (parts_.scaler) parts_.scaler->update(outcome.skipped);
-    if (outcome.skipped) {
-        zero_grads(parts_.optimizer.params(), exec);
-        return outcome;
-    }
-    const double norm = grads.norm() * factor;
-    outcome.grad_norm = norm;
-    outcome.grad_zeros = static_cast<double>(grads.zeros);
-    Timers::Scope inner(parts_.timers, "optimizer-inner-step", 1);
+    parts_.timers.start("optimizer-inner-step", 1);
     parts_.optimizer.step(exec, {.lr = rates.learning_rate,
                                  .weight_decay = rates.weight_decay,
-                                 .grad_factor = factor * clip_factor(norm, settings_.clip_grad),
+                                 .grad_factor = factor,
                                  .zero_grad = true,
-                                 .decoupled_lr = rates.decoupled_learning_rate});
+                                 .decoupled_lr = rates.decoupled_learning_rate,
+                                 .clip_norm = settings_.clip_grad,
+                                 .skip_not_finite = parts_.scaler.has_value() || settings_.check_for_nan});
+    parts_.timers.stop("optimizer-inner-step");
+    const StepResult result = parts_.optimizer.finish(exec);
+    if (settings_.check_for_nan && !result.grads.finite()) {
+        throw Error(cat("found NaN in local grad norm: the gradient of ", result.grads.not_finite->name,
+                        " is not finite in iteration ", iteration, samples.text(), nan_advice));
+    }
+    outcome.skipped = result.skipped;
+    if (parts_.scaler) parts_.scaler->update(outcome.skipped);
+    if (outcome.skipped) return outcome;
+    outcome.grad_norm = result.grads.norm() * factor;
+    outcome.grad_zeros = static_cast<double>(result.grads.zeros);
     return outcome;
 }
 

@@ -1,6 +1,8 @@
 // Parameters over plain vectors, and the golden arrays of tests/golden/optim.
 #pragma once
 
+#include <gtest/gtest.h>
+
 #include <cstring>
 #include <fstream>
 #include <map>
@@ -76,6 +78,12 @@ inline const std::map<std::string, std::vector<double>>& golden_updates() {
         return all;
     }();
     return arrays;
+}
+
+/// A step without looking at the gradients first.
+inline void take_step(Optimizer& optimizer, const Exec& exec, const StepArgs& args) {
+    optimizer.step(exec, args);
+    EXPECT_FALSE(optimizer.finish(exec).skipped);
 }
 
 /// One thread pool for all tests of the program.

@@ -6,6 +6,7 @@
 #include <cmath>
 
 #include "optim/clip.h"
+#include "optim/pieces.h"
 #include "optim_fixture.h"
 
 namespace tera {
@@ -28,8 +29,9 @@ void build(ParamSet& set, DType value, DType grad) {
 void run_steps(ParamSet& set, Optimizer& optimizer, const Exec& exec, int steps) {
     for (int t = 0; t < steps; ++t) {
         for (Param* p : set.list()) fill(p->grad, wave(p->grad.numel(), 3, 0.5 * t));
-        const GradStats stats = measure_grads(exec, set.list());
-        optimizer.step(exec, {1e-2, 0.1, clip_factor(stats.norm(), 1.0)});
+        optimizer.measure(exec);
+        optimizer.step(exec, {.lr = 1e-2, .weight_decay = 0.1, .clip_norm = 1.0});
+        EXPECT_GT(optimizer.finish(exec).grads.norm(), 1);
     }
 }
 
@@ -67,7 +69,7 @@ TEST(Optimizer, AnElementDoesNotDependOnItsPlace) {
     fill(a.value, w), fill(b.value, shifted(w)), fill(a.grad, g), fill(b.grad, shifted(g));
     Exec exec{Device::cpu, &set.arena(), &test_pool()};
     Optimizer optimizer(make_adam({}), set.list(), set.arena(), exec);
-    optimizer.step(exec, {1e-3, 0.1, 0.77});
+    take_step(optimizer, exec, {1e-3, 0.1, 0.77});
     EXPECT_EQ(0, std::memcmp(a.value.data, b.value.ptr<float>() + shift, a.value.bytes()));
 }
 
@@ -129,14 +131,14 @@ TEST(Optimizer, DecayLeavesExcludedParametersAloneAndGradientsEndAtZero) {
     fill(excluded.grad, {0, 0, 0});
     Exec exec{Device::cpu, &set.arena(), &test_pool()};
     Optimizer optimizer(make_adam({}), set.list(), set.arena(), exec);
-    optimizer.step(exec, {0.5, 0.1});
+    take_step(optimizer, exec, {0.5, 0.1});
     EXPECT_EQ(values_of(excluded.value), (std::vector<double>{1, 2, 3}));
     EXPECT_NEAR(values_of(decayed.value)[2], 3 * (1 - 0.05), 1e-15);
 
     fill(decayed.grad, {1, 1, 1});
-    optimizer.step(exec, {0.5, 0.1, 1, false});
+    take_step(optimizer, exec, {0.5, 0.1, 1, false});
     EXPECT_EQ(values_of(decayed.grad), (std::vector<double>{1, 1, 1}));
-    optimizer.step(exec, {0.5, 0.1, 1, true});
+    take_step(optimizer, exec, {0.5, 0.1, 1, true});
     EXPECT_EQ(values_of(decayed.grad), (std::vector<double>{0, 0, 0}));
 }
 
@@ -149,8 +151,8 @@ TEST(Optimizer, GradientFactorIsAMultiplicationOfTheGradient) {
     Exec exec{Device::cpu, &plain.arena(), &test_pool()};
     Optimizer x(make_adam({}), plain.list(), plain.arena(), exec),
         y(make_adam({}), scaled.list(), scaled.arena(), exec);
-    x.step(exec, {1e-3, 0});
-    y.step(exec, {1e-3, 0, 1.0 / 65536});
+    take_step(x, exec, {1e-3, 0});
+    take_step(y, exec, {1e-3, 0, 1.0 / 65536});
     EXPECT_TRUE(same_bits(a.value, b.value));
 }
 
@@ -162,7 +164,7 @@ TEST(Optimizer, AcceptsGradientsInHalfPrecision) {
     fill(q.grad, values_of(p.grad));
     Exec exec{Device::cpu, &set.arena(), &test_pool()};
     Optimizer optimizer(make_adam({}), set.list(), set.arena(), exec);
-    optimizer.step(exec, {1e-3, 0});
+    take_step(optimizer, exec, {1e-3, 0});
     EXPECT_TRUE(same_bits(p.value, q.value));
     EXPECT_EQ(values_of(p.grad), std::vector<double>(3000, 0.0));
 }
@@ -176,9 +178,85 @@ TEST(Optimizer, SecondLearningRateForNamedParameters) {
     Exec exec{Device::cpu, &set.arena(), &test_pool()};
     Optimizer optimizer(make_sgd(0), set.list(), set.arena(), exec);
     optimizer.use_decoupled_lr({&b});
-    optimizer.step(exec, {0.5, 0, 1, false, 0.25});
+    take_step(optimizer, exec, {0.5, 0, 1, false, 0.25});
     EXPECT_EQ(values_of(a.value)[0], -0.5);
     EXPECT_EQ(values_of(b.value)[0], -0.25);
+}
+
+TEST(Optimizer, ClippingIsTheFactorOfTheMeasuredNorm) {
+    ParamSet clipped, scaled;
+    build(clipped, DType::bf16, DType::f32);
+    build(scaled, DType::bf16, DType::f32);
+    Exec exec{Device::cpu, &clipped.arena(), &test_pool()};
+    Optimizer a(make_adam({}), clipped.list(), clipped.arena(), exec),
+        b(make_adam({}), scaled.list(), scaled.arena(), exec);
+    const double loss_scale = 1.0 / 1024;
+    for (double size : {3.0, 1e-6}) {  // above the bound and below
+        for (ParamSet* set : {&clipped, &scaled})
+            for (Param* p : set->list()) fill(p->grad, wave(p->grad.numel(), size, 0));
+        const double norm = measure_grads(exec, scaled.list()).norm();
+        const double factor = loss_scale * clip_factor(norm * loss_scale, 0.25);
+        EXPECT_EQ(factor == loss_scale, size < 1);
+        a.measure(exec);
+        a.step(exec, {.lr = 1e-2, .weight_decay = 0.1, .grad_factor = loss_scale, .clip_norm = 0.25});
+        EXPECT_EQ(a.finish(exec).grads.norm(), norm);
+        take_step(b, exec, {.lr = 1e-2, .weight_decay = 0.1, .grad_factor = factor});
+        for (std::size_t i = 0; i < a.main_weights().size(); ++i)
+            EXPECT_TRUE(same_bits(a.main_weights()[i], b.main_weights()[i]));
+    }
+}
+
+TEST(Optimizer, SkipsAStepWhoseGradientsAreNotFiniteIfAsked) {
+    ParamSet set;
+    build(set, DType::bf16, DType::f32);
+    Exec exec{Device::cpu, &set.arena(), &test_pool()};
+    Optimizer optimizer(make_adam({}), set.list(), set.arena(), exec);
+    run_steps(set, optimizer, exec, 2);
+    std::vector<std::vector<double>> before;
+    for (const OptimizerTensor& t : optimizer.state()) before.push_back(values_of(t.tensor));
+    const auto weight = values_of(set.list()[0]->value);
+    auto bad_grads = [&] {
+        for (Param* p : set.list()) fill(p->grad, wave(p->grad.numel(), 3, 0));
+        set.list()[1]->grad.ptr<float>()[130] = NAN;
+        set.list()[2]->grad.ptr<float>()[0] = INFINITY;
+        optimizer.measure(exec);
+    };
+    bad_grads();
+    optimizer.step(exec, {.lr = 1, .clip_norm = 1, .skip_not_finite = true});
+    StepResult result = optimizer.finish(exec);
+    EXPECT_TRUE(result.skipped);
+    EXPECT_EQ(result.grads.not_finite, set.list()[1]);
+    EXPECT_EQ(optimizer.steps(), 2);
+    EXPECT_EQ(values_of(set.list()[0]->value), weight);
+    for (std::size_t i = 0; i < before.size(); ++i) EXPECT_EQ(values_of(optimizer.state()[i].tensor), before[i]);
+    for (Param* p : set.list()) EXPECT_EQ(values_of(p->grad), std::vector<double>(p->grad.numel(), 0.0));
+
+    bad_grads();
+    optimizer.step(exec, {.lr = 1, .zero_grad = false, .skip_not_finite = true});
+    EXPECT_TRUE(optimizer.finish(exec).skipped);
+    EXPECT_NE(values_of(set.list()[0]->grad)[1], 0) << "zeroed though not asked to";
+
+    bad_grads();
+    optimizer.step(exec, {.lr = 1});
+    result = optimizer.finish(exec);
+    EXPECT_FALSE(result.skipped) << "not asked to";
+    EXPECT_EQ(optimizer.steps(), 3);
+    EXPECT_TRUE(std::isnan(values_of(set.list()[1]->value)[130]));
+}
+
+TEST(Optimizer, CallsOutOfOrderAreErrors) {
+    ParamSet set;
+    build(set, DType::f32, DType::f32);
+    Exec exec{Device::cpu, &set.arena(), &test_pool()};
+    Optimizer optimizer(make_sgd(0), set.list(), set.arena(), exec);
+    EXPECT_THROW(optimizer.finish(exec), Error);
+    EXPECT_THROW(optimizer.step(exec, {.clip_norm = 1}), Error) << "clips by a norm that was not measured";
+    EXPECT_THROW(optimizer.step(exec, {.skip_not_finite = true}), Error);
+    optimizer.step(exec, {.lr = 1});
+    EXPECT_THROW(optimizer.step(exec, {.lr = 1}), Error) << "unfinished";
+    EXPECT_THROW(optimizer.measure(exec), Error) << "unfinished";
+    EXPECT_EQ(optimizer.finish(exec).grads.sum_squares, 0);
+    EXPECT_THROW(optimizer.step(exec, {.clip_norm = 1}), Error) << "measured for an earlier step";
 }
 
 TEST(Clip, NormZerosAndTheFirstBadParameter) {

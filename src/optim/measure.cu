@@ -1,0 +1,131 @@
+#include "core/transfer.h"
+#include "ops/cuda_types.cuh"
+#include "optim/measure_cuda.h"
+#include "optim/pieces.h"
+
+namespace tera {
+namespace {
+
+using namespace ops::cuda;
+
+// Short, so that the last wave of blocks is a small part of the whole.
+constexpr std::int64_t device_piece_elements = 16384;
+constexpr int threads = 256;
+
+struct Source {
+    const void* data;
+    DType dtype;
+};
+
+struct PieceSums {
+    double sum_squares;
+    std::int64_t zeros;
+};
+
+struct Least {
+    template <class A>
+    __device__ A operator()(A a, A b) const {
+        return a < b ? a : b;
+    }
+};
+
+template <class T>
+__device__ void look_at(T element, double& sum, std::int64_t& zeros) {
+    double v = static_cast<double>(widen(element));
+    sum += v * v;
+    zeros += v == 0;
+}
+
+template <class T>
+__device__ void look_at_run(const T* x, int n, double& sum, std::int64_t& zeros) {
+    constexpr int width = Pack<T>::n;
+#pragma unroll 4
+    for (int i = static_cast<int>(threadIdx.x) * width; i + width <= n; i += threads * width) {
+        Pack<T> pack = load_pack(x + i);
+#pragma unroll
+        for (int k = 0; k < width; ++k) look_at(pack.v[k], sum, zeros);
+    }
+    if (int i = n / width * width + static_cast<int>(threadIdx.x); i < n) look_at(x[i], sum, zeros);
+}
+
+__global__ void __launch_bounds__(threads)
+    measure_pieces(PieceSums* out, const DevicePiece* pieces, const Source* sources) {
+    DevicePiece piece = pieces[blockIdx.x];
+    Source source = sources[piece.tensor];
+    double sum = 0;
+    std::int64_t zeros = 0;
+    switch (source.dtype) {
+        case DType::f64:
+            look_at_run(static_cast<const double*>(source.data) + piece.begin, piece.count, sum, zeros);
+            break;
+        case DType::f32:
+            look_at_run(static_cast<const float*>(source.data) + piece.begin, piece.count, sum, zeros);
+            break;
+        case DType::bf16:
+            look_at_run(static_cast<const __nv_bfloat16*>(source.data) + piece.begin, piece.count, sum, zeros);
+            break;
+        default:
+            look_at_run(static_cast<const __half*>(source.data) + piece.begin, piece.count, sum, zeros);
+    }
+    sum = block_reduce(sum, Sum{});
+    zeros = block_reduce(zeros, Sum{});
+    if (threadIdx.x == 0) out[blockIdx.x] = {sum, zeros};
+}
+
+__global__ void __launch_bounds__(1024)
+    add_pieces(Measured* out, const PieceSums* sums, const DevicePiece* pieces, std::int64_t count) {
+    double sum = 0;
+    std::int64_t zeros = 0, first = count;
+    for (std::int64_t i = threadIdx.x; i < count; i += blockDim.x) {
+        PieceSums piece = sums[i];
+        sum += piece.sum_squares;
+        zeros += piece.zeros;
+        if (!isfinite(piece.sum_squares) && first == count) first = i;
+    }
+    sum = block_reduce(sum, Sum{});
+    zeros = block_reduce(zeros, Sum{});
+    first = block_reduce(first, Least{});
+    if (threadIdx.x == 0) {
+        out->sum_squares = sum;
+        out->zeros = zeros;
+        out->not_finite = first < count ? pieces[first].tensor : -1;
+    }
+}
+
+template <class T>
+Tensor room_for(Arena& arena, std::int64_t n) {
+    return arena.tensor(DType::u8, {n * static_cast<std::int64_t>(sizeof(T))});
+}
+
+}  // namespace
+
+CudaMeasure::CudaMeasure(const std::vector<Tensor>& tensors, Arena& arena, const Exec& exec) {
+    std::vector<DevicePiece> pieces;
+    for (const Piece& p : cut_into_pieces(tensors, device_piece_elements)) {
+        pieces.push_back({p.begin, static_cast<std::int32_t>(p.end - p.begin), static_cast<std::int32_t>(p.tensor)});
+    }
+    count_ = static_cast<std::int64_t>(pieces.size());
+    pieces_ = room_for<DevicePiece>(arena, count_);
+    tensors_ = room_for<Source>(arena, static_cast<std::int64_t>(tensors.size()));
+    sums_ = room_for<PieceSums>(arena, count_);
+    result_ = room_for<Measured>(arena, 1);
+    if (arena.kind() == Arena::Kind::counting) return;
+    std::vector<Source> sources;
+    for (const Tensor& t : tensors) {
+        TERA_CHECK(reinterpret_cast<std::uintptr_t>(t.data) % 16 == 0, "a tensor that does not begin on 16 bytes");
+        sources.push_back({t.data, t.dtype});
+    }
+    copy_from_host(exec, pieces_, pieces.data());
+    copy_from_host(exec, tensors_, sources.data());
+}
+
+void CudaMeasure::enqueue(const Exec& exec) const {
+    auto* sums = reinterpret_cast<PieceSums*>(sums_.data);
+    auto* sources = reinterpret_cast<const Source*>(tensors_.data);
+    if (count_ > 0)
+        measure_pieces<<<static_cast<unsigned>(count_), threads, 0, exec.gpu->stream>>>(sums, pieces(), sources);
+    add_pieces<<<1, 1024, 0, exec.gpu->stream>>>(reinterpret_cast<Measured*>(result_.data), sums, pieces(), count_);
+    TERA_LAUNCHED();
+}
+
+}  // namespace tera

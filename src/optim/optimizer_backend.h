@@ -1,0 +1,24 @@
+// What one device does of an optimizer step (optim/optimizer.h says what each call means).
+#pragma once
+
+#include <memory>
+
+#include "optim/optimizer.h"
+
+namespace tera {
+
+class OptimizerBackend {
+  public:
+    virtual ~OptimizerBackend() = default;
+    virtual void measure(const Exec& exec) = 0;
+    /// `measured`: measure() was called for this step.
+    virtual void step(const Exec& exec, const UpdateRule& rule, const StepArgs& args, bool measured) = 0;
+    /// What measure() found.
+    virtual GradStats grads() = 0;
+};
+
+/// They keep a reference to the tensors. Memory the backend needs itself comes from `arena`.
+std::unique_ptr<OptimizerBackend> make_cpu_optimizer(const OptimizerTensors& tensors);
+std::unique_ptr<OptimizerBackend> make_cuda_optimizer(const OptimizerTensors& tensors, Arena& arena, const Exec& exec);
+
+}  // namespace tera

@@ -1,0 +1,101 @@
+#include <algorithm>
+#include <cstring>
+
+#include "optim/optimizer_backend.h"
+#include "optim/pieces.h"
+
+namespace tera {
+namespace {
+
+// Short enough for the main weights just updated to be still in the first cache when they are rounded to the values.
+constexpr std::int64_t block_elements = 2048;
+
+template <class To, class From>
+void convert(To* to, const From* from, std::int64_t n) {
+#pragma omp simd
+    for (std::int64_t i = 0; i < n; ++i) to[i] = static_cast<To>(from[i]);
+}
+
+/// The gradient's elements as T: in place where they are T already, else converted into `buffer`.
+template <class T>
+const T* grad_as(const Tensor& grad, std::int64_t begin, std::int64_t n, T* buffer) {
+    if (grad.dtype == dtype_of<T>) return grad.ptr<T>() + begin;
+    dispatch_float(grad.dtype, [&](auto zero) {
+        using G = decltype(zero);
+        const G* const g = grad.ptr<G>() + begin;
+        for (std::int64_t i = 0; i < n; ++i) buffer[i] = static_cast<T>(static_cast<acc_t<G>>(g[i]));
+    });
+    return buffer;
+}
+
+class CpuOptimizer final : public OptimizerBackend {
+  public:
+    explicit CpuOptimizer(const OptimizerTensors& tensors)
+        : tensors_(tensors), pieces_(cut_into_pieces(tensors.main)) {}
+
+    void measure(const Exec& exec) override { grads_ = measure_grads(exec, tensors_.params); }
+    void step(const Exec& exec, const UpdateRule& rule, const StepArgs& args, bool measured) override;
+    GradStats grads() override { return grads_; }
+
+  private:
+    template <class T>
+    void step_piece(const Piece& piece, const UpdateRule& rule, const StepArgs& args, double factor) const;
+
+    const OptimizerTensors& tensors_;
+    std::vector<Piece> pieces_;
+    GradStats grads_;
+};
+
+void CpuOptimizer::step(const Exec& exec, const UpdateRule& rule, const StepArgs& args, bool measured) {
+    if (args.skip_not_finite && !grads_.finite()) {
+        if (args.zero_grad) zero_grads(tensors_.params, exec);
+        return;
+    }
+    double factor = args.grad_factor;
+    if (measured) factor *= clip_factor(grads_.norm() * args.grad_factor, args.clip_norm);
+    exec.pool->run(static_cast<std::int64_t>(pieces_.size()), [&](std::int64_t i) {
+        const Piece& piece = pieces_[static_cast<std::size_t>(i)];
+        if (tensors_.main[static_cast<std::size_t>(piece.tensor)].dtype == DType::f64)
+            step_piece<double>(piece, rule, args, factor);
+        else
+            step_piece<float>(piece, rule, args, factor);
+    });
+}
+
+template <class T>
+void CpuOptimizer::step_piece(const Piece& piece, const UpdateRule& rule, const StepArgs& args, double factor) const {
+    const auto index = static_cast<std::size_t>(piece.tensor);
+    const Param& param = *tensors_.params[index];
+    const std::size_t grad_size = size_of(param.grad.dtype);
+    UpdateBlock<T> block;
+    block.lr = tensors_.decoupled[index] && args.decoupled_lr >= 0 ? args.decoupled_lr : args.lr;
+    block.weight_decay = param.weight_decay ? args.weight_decay : 0;
+    block.grad_factor = factor;
+    T converted[block_elements];
+    for (std::int64_t begin = piece.begin; begin < piece.end; begin += block_elements) {
+        block.n = std::min(block_elements, piece.end - begin);
+        block.weight = tensors_.main[index].ptr<T>() + begin;
+        block.grad = grad_as<T>(param.grad, begin, block.n, converted);
+        for (std::size_t k = 0; k < tensors_.states.size(); ++k)
+            block.state[k] = tensors_.states[k][index].template ptr<T>() + begin;
+        rule.update(block);
+        if constexpr (std::is_same_v<T, float>) {
+            if (param.value.dtype == DType::bf16)
+                convert(param.value.ptr<bf16_t>() + begin, block.weight, block.n);
+            else if (param.value.dtype == DType::f16)
+                convert(param.value.ptr<f16_t>() + begin, block.weight, block.n);
+        }
+        if (args.zero_grad) {
+            std::memset(param.grad.data + static_cast<std::size_t>(begin) * grad_size, 0,
+                        static_cast<std::size_t>(block.n) * grad_size);
+        }
+    }
+}
+
+}  // namespace
+
+std::unique_ptr<OptimizerBackend> make_cpu_optimizer(const OptimizerTensors& tensors) {
+    return std::make_unique<CpuOptimizer>(tensors);
+}
+
+}  // namespace tera
