@@ -2,6 +2,7 @@
 
 #include <array>
 
+#include "token/pretokenize_rules.h"
 #include "token/utf8.h"
 
 namespace tera {
@@ -53,32 +54,6 @@ constexpr std::array<KnownRegex, 15> known_regexes = {{
      PretokenPattern::o200k},
 }};
 
-/// In what the patterns differ.
-struct Rules {
-    bool contraction_first = false;  // 's and the like are pieces of their own, in any case of letters
-    bool contraction_last = false;   // or belong to the word before
-    bool cased_words = false;        // U*W+|U+W*
-    bool marks_in_words = false;
-    bool slash_tail = false;    // / behind punctuation and line ends
-    bool blank_ending = false;  // \s++$
-    int digits = 3;             // of a number piece, at most
-};
-
-constexpr Rules rules_of(PretokenPattern pattern) {
-    Rules rules;
-    rules.contraction_first = pattern == PretokenPattern::cl100k || pattern == PretokenPattern::llama3 ||
-                              pattern == PretokenPattern::qwen2 || pattern == PretokenPattern::qwen3_5;
-    rules.cased_words = pattern == PretokenPattern::tekken_v2 || pattern == PretokenPattern::o200k;
-    rules.contraction_last = pattern == PretokenPattern::o200k;
-    rules.marks_in_words = pattern == PretokenPattern::qwen3_5;
-    rules.slash_tail = rules.cased_words;
-    rules.blank_ending = pattern == PretokenPattern::cl100k;
-    if (pattern == PretokenPattern::qwen2 || pattern == PretokenPattern::qwen3_5 ||
-        pattern == PretokenPattern::tekken_v1 || pattern == PretokenPattern::tekken_v2)
-        rules.digits = 1;
-    return rules;
-}
-
 struct Char {
     CharClass char_class;
     std::uint32_t bytes;
@@ -107,30 +82,6 @@ inline const char* run_end(const char* p, const char* end, const Wanted& wanted)
 constexpr bool is_line_end(char c) { return c == '\r' || c == '\n'; }
 constexpr bool is_number(CharClass c) { return c == CharClass::number; }
 constexpr bool is_rest(CharClass c) { return c == CharClass::other || c == CharClass::mark; }
-
-/// Length of the contraction ('s 't 're 've 'm 'll 'd) whose apostrophe is at p, or 0. With `fold`, in any case.
-inline int contraction(const char* p, const char* end, bool fold) {
-    const auto at = [&](int i) -> char {
-        if (end - p <= i) return '\0';
-        return fold && p[i] >= 'A' && p[i] <= 'Z' ? static_cast<char>(p[i] + 32) : p[i];
-    };
-    switch (at(1)) {
-        case 's':
-        case 't':
-        case 'm':
-        case 'd':
-            return 2;
-        case 'r':
-        case 'v':
-            return at(2) == 'e' ? 3 : 0;
-        case 'l':
-            return at(2) == 'l' ? 3 : 0;
-        case '\xC5':  // U+017F, the long s
-            return fold && at(2) == '\xBF' ? 3 : 0;
-        default:
-            return 0;
-    }
-}
 
 /// p is at a space character. Runs with line ends are cut behind the last one, if `cut_lines`. What is left of a run
 /// gives its last character to what follows.
@@ -191,7 +142,7 @@ CasedWord cased_word(const char* p, const char* end) {
 /// The word that begins with the character c at p, which may be any but a number and a line end; null if none does.
 template <PretokenPattern pattern>
 const char* word_end(const char* p, const char* end, Char c) {
-    constexpr Rules rules = rules_of(pattern);
+    constexpr PretokenRules rules = rules_of(pattern);
     const char* next = p + c.bytes;
     if constexpr (rules.cased_words) {
         const CasedWord word = cased_word(is_letter(c.char_class) ? p : next, end);
@@ -218,7 +169,7 @@ const char* number_end(const char* p, const char* end) {
 
 template <PretokenPattern pattern>
 const char* modern_piece_end(const char* p, const char* end) {
-    constexpr Rules rules = rules_of(pattern);
+    constexpr PretokenRules rules = rules_of(pattern);
     constexpr auto is_punctuation = [](CharClass c) {
         return c == CharClass::other || (!rules.marks_in_words && c == CharClass::mark);
     };
