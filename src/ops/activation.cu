@@ -5,16 +5,6 @@ namespace tera::ops::cuda {
 namespace {
 
 template <class A>
-__device__ inline A exp_of(A x);
-template <>
-__device__ inline float exp_of(float x) {
-    return __expf(x);
-}
-template <>
-__device__ inline double exp_of(double x) {
-    return exp(x);
-}
-template <class A>
 __device__ inline A sigmoid(A x) {
     return A(1) / (A(1) + exp_of(-x));
 }

@@ -7,24 +7,6 @@
 namespace tera::ops::cuda {
 namespace {
 
-template <class A>
-__device__ inline A exp_of(A x);
-template <>
-__device__ inline float exp_of(float x) {
-    return __expf(x);
-}
-template <>
-__device__ inline double exp_of(double x) {
-    return exp(x);
-}
-
-template <class A>
-__device__ inline A warp_sum(A v) {
-#pragma unroll
-    for (int d = 16; d > 0; d >>= 1) v += __shfl_xor_sync(0xffffffffu, v, d);
-    return v;
-}
-
 struct Heads {
     std::int64_t B, Sq, Sk, H, G, K;
     double scale;

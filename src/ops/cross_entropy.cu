@@ -7,17 +7,6 @@ namespace tera::ops::cuda {
 namespace {
 
 template <class A>
-__device__ inline A exp_of(A x);
-template <>
-__device__ inline float exp_of(float x) {
-    return __expf(x);
-}
-template <>
-__device__ inline double exp_of(double x) {
-    return exp(x);
-}
-
-template <class A>
 struct MaxSum {
     A top, sum;
 };

@@ -99,10 +99,35 @@ template <class T>
 __device__ inline void store_pack(T* p, const Pack<T>& x) {
     *reinterpret_cast<Pack<T>*>(p) = x;
 }
+/// Neighbouring elements, moved in one access where they fill up to sixteen bytes, else in several.
+template <class T, int n>
+struct alignas(sizeof(T) * n < 16 ? sizeof(T) * n : 16) Few {
+    T v[n];
+};
+template <int n, class T>
+__device__ inline Few<T, n> load_few(const T* p) {
+    return *reinterpret_cast<const Few<T, n>*>(p);
+}
+template <int n, class T>
+__device__ inline void store_few(T* p, const Few<T, n>& x) {
+    *reinterpret_cast<Few<T, n>*>(p) = x;
+}
 /// Rows of this many elements can be read by packs (all our tensors begin on 64 bytes).
 template <class T>
 bool packs(std::int64_t cols) {
     return cols % Pack<T>::n == 0;
+}
+
+/// By the hardware's own exponential in f32: two units in the last place.
+__device__ inline float exp_of(float x) { return __expf(x); }
+__device__ inline double exp_of(double x) { return exp(x); }
+
+/// Sum over the warp, on every lane.
+template <class A>
+__device__ inline A warp_sum(A v) {
+#pragma unroll
+    for (int d = 16; d > 0; d >>= 1) v += __shfl_xor_sync(0xffffffffu, v, d);
+    return v;
 }
 
 struct Sum {

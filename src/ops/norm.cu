@@ -119,11 +119,6 @@ __global__ void head_norm_kernel(T* out, A* mean_out, A* rstd_out, const T* qkv,
         for (int i = lane; i < K; i += 32) y[i] = x[i];
         return;
     }
-    auto warp_sum = [](A v) {
-#pragma unroll
-        for (int d = 16; d > 0; d >>= 1) v += __shfl_xor_sync(0xffffffffu, v, d);
-        return v;
-    };
     A mean = 0, squares = 0;
     if (!spec.rms) {
         A sum = 0;
@@ -154,11 +149,6 @@ __global__ void head_norm_backward_kernel(T* dqkv, A* partial, const T* qkv, con
     for (auto& s : sums)
 #pragma unroll
         for (A& v : s) v = 0;
-    auto warp_sum = [](A v) {
-#pragma unroll
-        for (int d = 16; d > 0; d >>= 1) v += __shfl_xor_sync(0xffffffffu, v, d);
-        return v;
-    };
     for (std::int64_t t = blockIdx.x; t < tokens; t += gridDim.x)
         for (int h = 0; h < H + G; ++h) {
             T* d = dqkv + (t * heads + h) * K;

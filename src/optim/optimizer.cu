@@ -83,15 +83,9 @@ struct AdEmaMixFormula {
     }
 };
 
-/// Neighbouring elements, moved in one access (two for four doubles).
-template <class T, int n>
-struct alignas(sizeof(T) * n < 16 ? sizeof(T) * n : 16) Few {
-    T v[n];
-};
-
 template <class From, class To, int n>
 __device__ Few<To, n> load_from(const void* base, std::int64_t i) {
-    auto in = *reinterpret_cast<const Few<From, n>*>(static_cast<const From*>(base) + i);
+    auto in = load_few<n>(static_cast<const From*>(base) + i);
     Few<To, n> out;
 #pragma unroll
     for (int k = 0; k < n; ++k) out.v[k] = static_cast<To>(widen(in.v[k]));
@@ -116,7 +110,7 @@ __device__ void store_as(void* base, std::int64_t i, const Few<From, n>& in) {
     Few<To, n> out;
 #pragma unroll
     for (int k = 0; k < n; ++k) out.v[k] = narrow<To>(in.v[k]);
-    *reinterpret_cast<Few<To, n>*>(static_cast<To*>(base) + i) = out;
+    store_few(static_cast<To*>(base) + i, out);
 }
 
 template <int n>
