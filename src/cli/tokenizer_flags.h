@@ -9,7 +9,7 @@ namespace tera {
 /// Declares --tokenizer-type, --vocab-file, --merge-file and the rest, in a group of their own.
 void add_tokenizer_flags(ArgParser& parser);
 
-/// The flags as given. Those of tokenizers that are not built are refused by name.
+/// The flags as given.
 TokenizerConfig tokenizer_config(const ParsedArgs& args);
 
 }  // namespace tera

@@ -6,7 +6,6 @@
 #include <nlohmann/json.hpp>
 
 #include "core/error.h"
-#include "io/crc32c.h"
 #include "io/durable_file.h"
 #include "io/json_file.h"
 
@@ -25,12 +24,9 @@ std::string identity_of(const Tokenizer& tokenizer, const PreprocessOptions& opt
         inputs.push_back({file.path, static_cast<int>(file.format), file.size, info.st_mtim.tv_sec,
                           info.st_mtim.tv_nsec, static_cast<std::uint64_t>(info.st_ino)});
     }
-    std::uint32_t tokenizer_sum = 0;
-    for (const TokenizerFile& file : tokenizer.files())
-        tokenizer_sum = crc32c(tokenizer_sum, std::as_bytes(std::span(file.bytes)));
     const nlohmann::json all = {journal_version,      inputs,           options.json_keys,      options.append_eod,
                                 options.skip_invalid, tokenizer.name(), tokenizer.vocab_size(), tokenizer.eod(),
-                                tokenizer_sum};
+                                tokenizer.checksum()};
     return all.dump(-1, ' ', false, nlohmann::json::error_handler_t::replace);
 }
 

@@ -4,16 +4,50 @@
 #include <array>
 
 #include "core/error.h"
+#include "io/crc32c.h"
 #include "token/gpt2_bpe.h"
 #include "token/null_tokenizer.h"
+#include "token/sentencepiece_tokenizer.h"
 
 namespace tera {
 
 namespace {
 
-constexpr std::array<std::string_view, 7> not_built = {
-    "BertWordPieceLowerCase",    "BertWordPieceCase", "HuggingFaceTokenizer", "SentencePieceTokenizer",
-    "GPTSentencePieceTokenizer", "Llama2Tokenizer",   "TikTokenizer",
+using Config = TokenizerConfig;
+using Made = std::unique_ptr<Tokenizer>;
+
+void need(const std::string& value, const char* flag, const Config& config, const char* what) {
+    if (value.empty()) usage_error(flag, " is missing: ", config.tokenizer_type, " needs ", what);
+}
+
+Made make_gpt2(const Config& config) {
+    need(config.vocab_file, "--vocab-file", config, "a vocab.json");
+    need(config.merge_file, "--merge-file", config, "a merges.txt");
+    return load_gpt2_bpe(config.vocab_file, config.merge_file);
+}
+
+template <SentencePieceFlavour flavour>
+Made make_sentencepiece(const Config& config) {
+    need(config.tokenizer_model, "--tokenizer-model", config, "a SentencePiece model");
+    return load_sentencepiece(config.tokenizer_model, flavour, config.vocab_extra_ids);
+}
+
+Made make_null(const Config& config) {
+    if (config.vocab_size <= 0) usage_error("--vocab-size is missing: NullTokenizer needs the number of ids");
+    return std::make_unique<NullTokenizer>(config.vocab_size);
+}
+
+struct Type {
+    std::string_view name;
+    Made (*make)(const Config&);
+    bool has_extra_ids = false;
+};
+constexpr std::array types = {
+    Type{"GPT2BPETokenizer", make_gpt2},
+    Type{"SentencePieceTokenizer", make_sentencepiece<SentencePieceFlavour::megatron>, true},
+    Type{"GPTSentencePieceTokenizer", make_sentencepiece<SentencePieceFlavour::gpt>},
+    Type{"Llama2Tokenizer", make_sentencepiece<SentencePieceFlavour::llama2>},
+    Type{"NullTokenizer", make_null},
 };
 
 }  // namespace
@@ -33,21 +67,34 @@ void Tokenizer::encode(std::string_view text, std::vector<std::int32_t>& ids) co
     pool_.push_back(std::move(encoder));
 }
 
+std::uint32_t Tokenizer::checksum() const {
+    std::uint32_t sum = 0;
+    for (const TokenizerFile& file : files()) sum = crc32c(sum, std::as_bytes(std::span(file.bytes)));
+    return sum;
+}
+
+std::string tokenizer_types_text() {
+    std::string text;
+    for (const Type& type : types) {
+        if (!text.empty()) text += &type == &types.back() ? " or " : ", ";
+        text += type.name;
+    }
+    return text;
+}
+
 std::unique_ptr<Tokenizer> make_tokenizer(const TokenizerConfig& config) {
-    const std::string& type = config.tokenizer_type;
-    if (type.empty()) usage_error("--tokenizer-type is missing: give GPT2BPETokenizer or NullTokenizer");
-    if (type == "GPT2BPETokenizer") {
-        if (config.vocab_file.empty()) usage_error("--vocab-file is missing: GPT2BPETokenizer needs a vocab.json");
-        if (config.merge_file.empty()) usage_error("--merge-file is missing: GPT2BPETokenizer needs a merges.txt");
-        return load_gpt2_bpe(config.vocab_file, config.merge_file);
-    }
-    if (type == "NullTokenizer") {
-        if (config.vocab_size <= 0) usage_error("--vocab-size is missing: NullTokenizer needs the number of ids");
-        return std::make_unique<NullTokenizer>(config.vocab_size);
-    }
-    if (std::find(not_built.begin(), not_built.end(), type) != not_built.end())
-        usage_error("--tokenizer-type ", type, " is not built yet; use GPT2BPETokenizer or NullTokenizer");
-    usage_error("--tokenizer-type ", type, " is unknown; use GPT2BPETokenizer or NullTokenizer");
+    if (config.tokenizer_type.empty()) usage_error("--tokenizer-type is missing: give ", tokenizer_types_text());
+    const auto type =
+        std::find_if(types.begin(), types.end(), [&](const Type& t) { return t.name == config.tokenizer_type; });
+    if (type == types.end())
+        usage_error("--tokenizer-type ", config.tokenizer_type, " is unknown; use ", tokenizer_types_text());
+    if (config.vocab_extra_ids < 0 || config.vocab_extra_ids > 100000)
+        usage_error("--vocab-extra-ids ", config.vocab_extra_ids, " is out of range; give 0 to 100000");
+    if (config.vocab_extra_ids > 0 && !type->has_extra_ids)
+        usage_error("--vocab-extra-ids: ", type->name,
+                    " has no extra ids; leave it out, or use BertWordPieceLowerCase, "
+                    "BertWordPieceCase or SentencePieceTokenizer");
+    return type->make(config);
 }
 
 }  // namespace tera

@@ -23,6 +23,9 @@ struct TokenizerConfig {
     std::string tokenizer_model;  // SentencePiece model, tiktoken JSON, tokenizer.json or its folder
     std::int64_t vocab_size = 0;  // NullTokenizer, TikTokenizer; 0: not given
     std::int64_t vocab_extra_ids = 0;
+    std::string tiktoken_pattern;  // v1 or v2; empty: v1
+    std::int64_t tiktoken_num_special_tokens = 1000;
+    std::vector<std::string> tiktoken_special_tokens;  // empty: <unk> <s> </s>
 };
 
 /// A file that makes up the tokenizer as Hugging Face programs load it.
@@ -55,16 +58,29 @@ class Tokenizer {
 
     virtual std::int64_t vocab_size() const = 0;  // before padding
     virtual std::int32_t eod() const = 0;         // end of document
+    // Ids that some tokenizers have.
     virtual std::optional<std::int32_t> pad() const { return std::nullopt; }
+    virtual std::optional<std::int32_t> bos() const { return std::nullopt; }   // begin of sequence
+    virtual std::optional<std::int32_t> eos() const { return std::nullopt; }   // end of sequence
+    virtual std::optional<std::int32_t> cls() const { return std::nullopt; }   // BERT: before the first sentence
+    virtual std::optional<std::int32_t> sep() const { return std::nullopt; }   // BERT: behind each sentence
+    virtual std::optional<std::int32_t> mask() const { return std::nullopt; }  // BERT: in place of a masked token
+    /// T5: <extra_id_0>, <extra_id_1>, ... as many as --vocab-extra-ids.
+    virtual std::vector<std::int32_t> sentinels() const { return {}; }
     virtual std::string name() const = 0;  // the --tokenizer-type
     /// What to put beside a checkpoint so that Hugging Face programs find the tokenizer; empty if there is no such
     /// form.
     virtual std::vector<TokenizerFile> files() const { return {}; }
+    /// Tells tokenizers of the same type apart that give other ids.
+    virtual std::uint32_t checksum() const;
 
   private:
     mutable std::mutex pool_mutex_;
     mutable std::vector<std::unique_ptr<Encoder>> pool_;
 };
+
+/// The types that make_tokenizer knows, for help texts and errors.
+std::string tokenizer_types_text();
 
 /// Loads the tokenizer that the flags name. UsageError for a type that is unknown or not built, for missing flags and
 /// for unreadable or invalid files.

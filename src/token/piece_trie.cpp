@@ -1,0 +1,63 @@
+#include "token/piece_trie.h"
+
+#include <algorithm>
+
+#include "core/error.h"
+
+namespace tera {
+
+PieceTrie::PieceTrie(std::vector<std::pair<std::string_view, std::int32_t>> entries) : is_empty_(entries.empty()) {
+    nodes_.resize(512);
+    nodes_[root].parent = none - 1;  // taken, and nobody's child
+    std::sort(entries.begin(), entries.end());
+    struct Range {
+        std::uint32_t node;
+        std::size_t begin, end, depth;  // the entries that share the first `depth` bytes
+    };
+    std::vector<Range> open = {{root, 0, entries.size(), 0}};
+    std::vector<unsigned char> bytes;
+    std::vector<std::size_t> starts;
+    while (!open.empty()) {
+        Range range = open.back();
+        open.pop_back();
+        if (range.begin < range.end && entries[range.begin].first.size() == range.depth) {
+            TERA_CHECK(range.depth > 0 && entries[range.begin].second >= 0, "an empty or negative entry");
+            nodes_[range.node].value = entries[range.begin++].second;
+            TERA_CHECK(range.begin == range.end || entries[range.begin].first.size() > range.depth, "entered twice");
+        }
+        bytes.clear();
+        starts.clear();
+        for (std::size_t i = range.begin; i < range.end; ++i) {
+            const auto byte = static_cast<unsigned char>(entries[i].first[range.depth]);
+            if (!bytes.empty() && bytes.back() == byte) continue;
+            bytes.push_back(byte);
+            starts.push_back(i);
+        }
+        if (bytes.empty()) continue;
+        starts.push_back(range.end);
+        const std::uint32_t base = find_base(bytes);
+        nodes_[range.node].base = base;
+        for (std::size_t k = 0; k < bytes.size(); ++k) nodes_[base + bytes[k]].parent = range.node;
+        for (std::size_t k = bytes.size(); k-- > 0;)
+            open.push_back({base + bytes[k], starts[k], starts[k + 1], range.depth + 1});
+    }
+}
+
+/// The first base at which all of these children are free. Where nearly all is taken is not looked at again.
+std::uint32_t PieceTrie::find_base(const std::vector<unsigned char>& bytes) {
+    const auto is_free = [this](std::uint32_t at) { return nodes_[at].parent == none; };
+    std::uint32_t tried = 0;
+    for (std::uint32_t at = std::max<std::uint32_t>(first_free_, bytes[0]);; ++at) {
+        if (nodes_.size() < std::size_t{at} + 768) nodes_.resize(nodes_.size() * 2);
+        if (!is_free(at)) continue;
+        const std::uint32_t base = at - bytes[0];
+        const auto fits = [&](unsigned char byte) { return is_free(base + byte); };
+        if (std::all_of(bytes.begin(), bytes.end(), fits)) return base;
+        if (++tried == 64) {
+            first_free_ = at;
+            tried = 0;
+        }
+    }
+}
+
+}  // namespace tera
