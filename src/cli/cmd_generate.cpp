@@ -33,6 +33,7 @@ ArgParser make_parser() {
     parser.option("num-samples", ArgType::integer).defaults("1").help("texts to generate");
     parser.flag("stop-at-eod").help("end a text at the end-of-document token");
     parser.flag("no-prompt").help("print what is new, without the prompt before it");
+    parser.option("device", ArgType::text).help("cpu or cuda; default: what is there");
     parser.option("threads", ArgType::integer).defaults("0").help("CPU threads; 0: all");
     add_tokenizer_flags(parser);
     return parser;
@@ -93,13 +94,14 @@ std::unique_ptr<Tokenizer> tokenizer_for(const ParsedArgs& args, const Checkpoin
 /// A model with its weights, ready to be asked.
 class LoadedModel {
   public:
-    LoadedModel(const CheckpointLocation& location, const HfModel& description)
-        : model_(inference_config(description.config), {}, 0) {
+    LoadedModel(const CheckpointLocation& location, const HfModel& description, Workspace& workspace)
+        : arena_(Arena::Kind::real, workspace.engine().memory()), model_(inference_config(description.config), {}, 0) {
         const DType stored = description.dtype.value_or(DType::f32);
-        const DType dtype = stored == DType::f16 ? DType::f32 : stored;  // half precision is for storage only here
+        const bool widen = stored == DType::f16 && workspace.engine().device() == Device::cpu;  // there only for storage
         const std::vector<Param*> params = params_of(model_);
-        for (Param* p : params) p->value = arena_.tensor(dtype, p->full_shape);
-        load_checkpoint(location, {model_.config(), params, {}}, {.finetune = true, .optimizer = false});
+        for (Param* p : params) p->value = arena_.tensor(widen ? DType::f32 : stored, p->full_shape);
+        load_checkpoint(location, {model_.config(), params, {}, workspace.ctx().temp},
+                        {.finetune = true, .optimizer = false});
     }
     const Decoder& model() const { return model_; }
 
@@ -158,9 +160,10 @@ int cmd_generate(const CommandArgs& arguments) {
     tokenizer->encode(prompt, ids);
     const bool begins_document = ids.empty();
     if (begins_document) ids.push_back(tokenizer->eod());
-    const LoadedModel loaded(*location, description);
     ThreadPool pool(static_cast<int>(threads));
-    Workspace workspace(pool);
+    const Engine engine(device_named(args.text("device")));
+    Workspace workspace(engine, pool);
+    const LoadedModel loaded(*location, description, workspace);
     const std::int64_t vocab = std::min(tokenizer->vocab_size(), description.config.true_vocab);
 
     const auto begin = std::chrono::steady_clock::now();

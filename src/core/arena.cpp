@@ -47,7 +47,8 @@ std::byte* Arena::allocate(std::size_t bytes) {
     std::size_t need = round_up(bytes, alignment) + gap;
     total_ += need;
     peak_ = std::max(peak_, total_);
-    if (kind_ == Kind::counting) return nullptr;
+    // An address that is not null, so that what is there is told from what is absent; nobody may use it.
+    if (kind_ == Kind::counting) return reinterpret_cast<std::byte*>(alignment + total_ - need);
     while (current_ < blocks_.size() && blocks_[current_].used + need > blocks_[current_].size) ++current_;
     if (current_ >= blocks_.size()) add_block(std::max(need, total_ / 2));
     Block& b = blocks_[current_];
@@ -76,6 +77,20 @@ void Arena::release(Mark mark) {
         blocks_[i].used = keep;
     }
     current_ = mark.block;
+}
+
+void Arena::reserve(std::size_t bytes) {
+    TERA_CHECK(total_ == 0, total_, " bytes are in use");
+    if (kind_ == Kind::counting || (blocks_.size() == 1 && blocks_[0].size >= bytes) || bytes == 0) return;
+    free_blocks();
+    current_ = 0;
+    add_block(bytes);
+}
+
+std::size_t Arena::held() const {
+    std::size_t sum = 0;
+    for (const Block& b : blocks_) sum += b.size;
+    return sum;
 }
 
 void Arena::reset() {

@@ -33,8 +33,13 @@ class Arena {
     Mark mark() const { return {current_, blocks_.empty() ? 0 : blocks_[current_].used, total_}; }
     void release(Mark mark);
     void reset();
+    /// Makes one block of at least this size, so that nothing needs to be allocated later. Only while nothing is in
+    /// use.
+    void reserve(std::size_t bytes);
 
     std::size_t used() const { return total_; }
+    /// Bytes taken from the source.
+    std::size_t held() const;
     std::size_t peak() const { return peak_; }
     Kind kind() const { return kind_; }
     MemorySource& source() const { return source_; }

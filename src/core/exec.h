@@ -18,6 +18,8 @@ struct Exec {
     ThreadPool* pool = nullptr;
     Gpu* gpu = nullptr;
 
+    /// A dry run that only measures memory: nothing may be computed.
+    bool counts() const { return arena->kind() == Arena::Kind::counting; }
     Tensor tensor(DType dtype, Shape shape) const { return arena->tensor(dtype, shape); }
     /// Zeroed at once, by the host: for set-up. Within a step use ops::fill_zero, which goes along the stream.
     Tensor zeros(DType dtype, Shape shape) const { return arena->zeros(dtype, shape); }

@@ -1,15 +1,11 @@
 #include "model/decoder.h"
 
+#include "core/transfer.h"
 #include "ops/convert.h"
 #include "ops/masked_sum.h"
 
 namespace tera {
 namespace {
-
-LossSum sum_losses(const Exec& exec, ConstTensor loss, const float* mask) {
-    ops::MaskedSum sum = ops::masked_sum(exec, loss, mask);
-    return {sum.loss, sum.weight};
-}
 
 Tensor copy_to(const Exec& exec, ConstTensor x) {
     Tensor out = exec.like(x);
@@ -18,6 +14,18 @@ Tensor copy_to(const Exec& exec, ConstTensor x) {
 }
 
 }  // namespace
+
+Tensor loss_sums(const Exec& exec) {
+    Tensor sums = exec.tensor(DType::f64, {2});
+    ops::fill_zero(exec, sums);
+    return sums;
+}
+
+LossSum read_loss(const Exec& exec, ConstTensor sums) {
+    double host[2] = {};
+    copy_to_host(exec, host, sums);
+    return {host[0], host[1]};
+}
 
 Decoder::Decoder(const ModelConfig& config, const RecomputeConfig& recompute, std::uint64_t seed)
     : config_(config),
@@ -60,6 +68,12 @@ std::int64_t Decoder::chunk_end(std::int64_t layer) const {
 }
 
 LossSum Decoder::forward(Ctx& ctx, const MicroBatch& batch, double grad_scale, Saved& saved) {
+    Tensor sums = loss_sums(ctx.keep);
+    forward(ctx, batch, grad_scale, saved, sums);
+    return read_loss(ctx.keep, sums);
+}
+
+void Decoder::forward(Ctx& ctx, const MicroBatch& batch, double grad_scale, Saved& saved, Tensor sums) {
     BlockInput in = block_input(ctx, batch, true, batch.S);
     saved.blocks.assign(static_cast<std::size_t>(config_.layers), {});
     saved.inputs.assign(static_cast<std::size_t>(config_.layers), {});
@@ -80,7 +94,7 @@ LossSum Decoder::forward(Ctx& ctx, const MicroBatch& batch, double grad_scale, S
     }
     Tensor normed = final_norm_.forward(ctx.keep, x, saved.final_norm);
     Tensor loss = head_.forward(ctx, normed, {batch.labels, batch.loss_mask, grad_scale}, head_weight(), saved.head);
-    return sum_losses(ctx.temp, loss, batch.loss_mask);
+    ops::add_masked_sum(ctx.temp, sums, loss, batch.loss_mask);
 }
 
 void Decoder::backward(Ctx& ctx, const MicroBatch& batch, const Saved& saved) {
@@ -127,10 +141,16 @@ Tensor Decoder::run_without_grad(Ctx& ctx, const MicroBatch& batch) const {
 }
 
 LossSum Decoder::evaluate(Ctx& ctx, const MicroBatch& batch, Tensor* token_loss) const {
+    Tensor sums = loss_sums(ctx.keep);
+    evaluate(ctx, batch, sums, token_loss);
+    return read_loss(ctx.keep, sums);
+}
+
+void Decoder::evaluate(Ctx& ctx, const MicroBatch& batch, Tensor sums, Tensor* token_loss) const {
     Tensor normed = run_without_grad(ctx, batch);
     Tensor loss = head_.evaluate(ctx, normed, batch.labels, head_weight());
     if (token_loss) *token_loss = loss;
-    return sum_losses(ctx.temp, loss, batch.loss_mask);
+    ops::add_masked_sum(ctx.temp, sums, loss, batch.loss_mask);
 }
 
 Tensor Decoder::logits(Ctx& ctx, const MicroBatch& batch) const {

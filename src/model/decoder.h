@@ -35,6 +35,10 @@ struct LossSum {
     double loss = 0;    ///< Σ mask_t loss_t
     double tokens = 0;  ///< Σ mask_t
 };
+/// Zeroed sums for forward and evaluate to add to.
+Tensor loss_sums(const Exec& exec);
+/// Waits for them.
+LossSum read_loss(const Exec& exec, ConstTensor sums);
 
 class Decoder {
   public:
@@ -57,11 +61,15 @@ class Decoder {
         LmHead::Saved head;
     };
 
-    /// Forward and loss with dropout on. grad_scale: derivative of the objective by Σ mask_t loss_t.
+    /// Forward and loss with dropout on. grad_scale: derivative of the objective by Σ mask_t loss_t. Adds Σ mask_t
+    /// loss_t and Σ mask_t to sums [2] f64; on a GPU everything is only enqueued.
+    void forward(Ctx& ctx, const MicroBatch& batch, double grad_scale, Saved& saved, Tensor sums);
+    /// The same, and waits for the loss.
     LossSum forward(Ctx& ctx, const MicroBatch& batch, double grad_scale, Saved& saved);
     /// Adds the gradients of the micro-batch that filled `saved` to every parameter.
     void backward(Ctx& ctx, const MicroBatch& batch, const Saved& saved);
     /// Loss only: dropout off, nothing kept. token_loss: [T] losses before the mask, if wanted.
+    void evaluate(Ctx& ctx, const MicroBatch& batch, Tensor sums, Tensor* token_loss = nullptr) const;
     LossSum evaluate(Ctx& ctx, const MicroBatch& batch, Tensor* token_loss = nullptr) const;
     /// Logits [T,V] in the accumulation dtype, dropout off; allocated in ctx.keep.
     Tensor logits(Ctx& ctx, const MicroBatch& batch) const;

@@ -17,10 +17,12 @@ LmHead::LmHead(const ModelConfig& c) {
 }
 
 template <class F>
-void LmHead::each_piece(ConstTensor x, std::int64_t vocab, const F& f) const {
-    constexpr std::int64_t most_logits = std::int64_t{1} << 25;
+void LmHead::each_piece(const Exec& exec, ConstTensor x, std::int64_t vocab, const F& f) const {
+    // A GPU needs large products to be fast and has the memory for them; its tiles have 128 rows.
+    const bool gpu = exec.device == Device::cuda;
+    const std::int64_t most_logits = std::int64_t{1} << (gpu ? 29 : 25), tile = gpu ? 128 : 1;
     std::int64_t T = x.rows(), pieces = (T * vocab + most_logits - 1) / most_logits;
-    std::int64_t rows = (T + pieces - 1) / pieces;
+    std::int64_t rows = ((T + pieces - 1) / pieces + tile - 1) / tile * tile;
     for (std::int64_t t = 0; t < T; t += rows) f(t, std::min(rows, T - t));
 }
 
@@ -37,7 +39,7 @@ Tensor LmHead::forward(Ctx& ctx, ConstTensor x, const LossRequest& request, Para
     saved.dx = ctx.keep.like(x);
     const Exec& e = ctx.temp;
     std::int64_t V = weight.value.rows();
-    each_piece(x, V, [&](std::int64_t t, std::int64_t n) {
+    each_piece(e, x, V, [&](std::int64_t t, std::int64_t n) {
         ArenaScope scope(*e.arena);
         Tensor z = e.tensor(logit_dtype(e, x.dtype), {n, V});
         ops::linear_into(e, z, x.slice(t, n), weight.value);
@@ -51,7 +53,7 @@ Tensor LmHead::forward(Ctx& ctx, ConstTensor x, const LossRequest& request, Para
 
 Tensor LmHead::evaluate(Ctx& ctx, ConstTensor x, const std::int32_t* labels, const Param& weight) const {
     Tensor loss = ctx.keep.tensor(acc_dtype(x.dtype), {x.rows()});
-    each_piece(x, weight.value.rows(), [&](std::int64_t t, std::int64_t n) {
+    each_piece(ctx.temp, x, weight.value.rows(), [&](std::int64_t t, std::int64_t n) {
         ArenaScope scope(*ctx.temp.arena);
         Tensor z = logits(ctx.temp, x.slice(t, n), weight);
         ops::cross_entropy(ctx.temp, loss.slice(t, n), z, labels + t, nullptr, 0);

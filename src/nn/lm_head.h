@@ -41,7 +41,7 @@ class LmHead {
 
   private:
     template <class F>
-    void each_piece(ConstTensor x, std::int64_t vocab, const F& f) const;
+    void each_piece(const Exec& exec, ConstTensor x, std::int64_t vocab, const F& f) const;
 };
 
 }  // namespace tera

@@ -4,28 +4,30 @@
 
 namespace tera::ops {
 
-TERA_BACKENDS(void masked_sum(const Exec& exec, MaskedSum& sum, ConstTensor loss, const float* mask))
+TERA_BACKENDS(void add_masked_sum(const Exec& exec, Tensor sums, ConstTensor loss, const float* mask))
 
 namespace cpu {
 
-void masked_sum(const Exec&, MaskedSum& sum, ConstTensor loss, const float* mask) {
+void add_masked_sum(const Exec&, Tensor sums, ConstTensor loss, const float* mask) {
+    double total = 0, weight = 0;
     dispatch_float(loss.dtype, [&](auto zero) {
         using A = decltype(zero);
         const A* l = loss.ptr<A>();
         for (std::int64_t t = 0; t < loss.numel(); ++t) {
             auto m = static_cast<double>(mask[t]);
-            if (m != 0) sum.loss += m * static_cast<double>(static_cast<acc_t<A>>(l[t]));
-            sum.weight += m;
+            if (m != 0) total += m * static_cast<double>(static_cast<acc_t<A>>(l[t]));
+            weight += m;
         }
     });
+    sums.ptr<double>()[0] += total;
+    sums.ptr<double>()[1] += weight;
 }
 
 }  // namespace cpu
 
-MaskedSum masked_sum(const Exec& exec, ConstTensor loss, const float* mask) {
-    MaskedSum sum;
-    TERA_DISPATCH(exec, masked_sum(exec, sum, loss, mask));
-    return sum;
+void add_masked_sum(const Exec& exec, Tensor sums, ConstTensor loss, const float* mask) {
+    TERA_CHECK(sums.dtype == DType::f64 && sums.numel() == 2, "sums ", sums.shape);
+    TERA_DISPATCH(exec, add_masked_sum(exec, sums, loss, mask));
 }
 
 }  // namespace tera::ops

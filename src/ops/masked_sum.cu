@@ -14,23 +14,18 @@ __global__ void masked_sum_kernel(double* out, const A* loss, const float* mask,
     }
     total = block_reduce(total, Sum{});
     weight = block_reduce(weight, Sum{});
-    if (threadIdx.x == 0) out[0] = total, out[1] = weight;
+    if (threadIdx.x == 0) out[0] += total, out[1] += weight;
 }
 
 }  // namespace
 
-void masked_sum(const Exec& exec, MaskedSum& sum, ConstTensor loss, const float* mask) {
-    ArenaScope scope(*exec.arena);
-    double* out = exec.tensor(DType::f64, {2}).ptr<double>();
+void add_masked_sum(const Exec& exec, Tensor sums, ConstTensor loss, const float* mask) {
+    double* out = sums.ptr<double>();
     if (loss.dtype == DType::f64)
         masked_sum_kernel<<<1, 1024, 0, exec.gpu->stream>>>(out, loss.ptr<double>(), mask, loss.numel());
     else
         masked_sum_kernel<<<1, 1024, 0, exec.gpu->stream>>>(out, loss.ptr<float>(), mask, loss.numel());
     TERA_LAUNCHED();
-    double host[2];
-    TERA_CUDA(cudaMemcpyAsync(host, out, sizeof host, cudaMemcpyDeviceToHost, exec.gpu->stream));
-    exec.gpu->synchronize();
-    sum = {host[0], host[1]};
 }
 
 }  // namespace tera::ops::cuda

@@ -64,6 +64,7 @@ struct CheckpointContent {
     std::vector<TokenizerFile> tokenizer;  ///< copied beside the model; may be empty
     std::optional<std::int32_t> eod;       ///< bos and eos of config.json
     const CheckpointState& state;
+    Exec exec = {};  ///< where the tensors live; may be left out on the CPU
 };
 
 struct SaveOptions {
@@ -115,6 +116,7 @@ struct LoadTarget {
     const ModelConfig& model;
     std::vector<Param*> params;
     std::vector<OptimizerTensor> optimizer;  ///< where to put the optimizer's tensors
+    Exec exec = {};                          ///< where the tensors live; may be left out on the CPU
 };
 
 struct LoadOptions {

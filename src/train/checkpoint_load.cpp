@@ -11,6 +11,7 @@
 #include "train/checkpoint.h"
 #include "train/checkpoint_state.h"
 #include "train/checkpoint_tensors.h"
+#include "train/host_rows.h"
 
 namespace tera {
 namespace {
@@ -177,25 +178,30 @@ class Loader {
                                           name_of(param.value.dtype), " in this run: converted"));
             dtype_noticed_ = true;
         }
-        const Tensor rows = row_range(param.value, t.row_begin, t.rows);
-        verify("", found, read_tensor(*found.file, *found.entry, rows, t.transposed));
+        const HostBuffer rows(target_.exec, row_range(param.value, t.row_begin, t.rows));
+        verify("", found, read_tensor(*found.file, *found.entry, rows.tensor(), t.transposed));
+        rows.store();
     }
 
     /// Rows beyond the stored vocabulary: as they were if the checkpoint has them, else the last row repeated.
     void fill_padding(Param& param) {
         const std::int64_t stored = saved_.config.true_vocab, wanted = param.value.shape[0];
-        std::int64_t at = stored;
+        if (wanted == stored) return;
+        const HostView last(target_.exec, row_range(param.value, stored - 1, 1));
+        const HostBuffer padding(target_.exec, row_range(param.value, stored, wanted - stored));
+        std::int64_t at = 0;
         if (const auto found = master_ ? master_->find(param.name) : SafetensorsSet::Found{}) {
             require_floating(found);
             const bool fits = found.entry->shape.size() == 2 && found.entry->shape[1] == param.value.shape[1];
             const std::int64_t end = fits ? std::min(wanted, found.entry->shape[0]) : stored;
-            if (end > at) {
-                read_rows(*found.file, *found.entry, at, row_range(param.value, at, end - at));
-                at = end;
+            if (end > stored) {
+                at = end - stored;
+                read_rows(*found.file, *found.entry, stored, padding.tensor().slice(0, at));
             }
         }
-        const Tensor last = row_range(param.value, stored - 1, 1);
-        for (; at < wanted; ++at) std::memcpy(row_range(param.value, at, 1).data, last.data, last.bytes());
+        for (; at < wanted - stored; ++at)
+            std::memcpy(padding.tensor().slice(at, 1).data, last.tensor().data, last.tensor().bytes());
+        padding.store();
     }
 
     // ---- optimizer
@@ -253,7 +259,8 @@ class Loader {
     /// and no momentum.
     void load_state_tensor(const std::string& kind, const SafetensorsSet::Found& found, Tensor tensor,
                            const Shape& full) {
-        const Tensor shaped = tensor.reshape(full);
+        const HostBuffer buffer(target_.exec, tensor.reshape(full));
+        const Tensor shaped = buffer.tensor();
         std::int64_t rows = full.ndim == 0 ? 1 : full[0];
         Shape in_file = full;
         if (has_vocabulary_rows(found.entry->name) && !found.entry->shape.empty()) {
@@ -275,6 +282,7 @@ class Loader {
                 std::memset(out, 0, row_bytes);
             }
         }
+        buffer.store();
     }
 
     // ---- checks

@@ -18,6 +18,7 @@
 #include "train/checkpoint.h"
 #include "train/checkpoint_state.h"
 #include "train/checkpoint_tensors.h"
+#include "train/host_rows.h"
 
 namespace tera {
 namespace fs = std::filesystem;
@@ -194,7 +195,8 @@ class Saver {
         for (const TensorSpec& spec : shard.tensors) {
             step(cat("write ", path, " ", spec.name));
             const Source& source = *sources.at(spec.name);
-            write_tensor(writer, spec.name, source.rows, source.transposed);
+            const HostView rows(content_.exec, source.rows);
+            write_tensor(writer, spec.name, rows.tensor(), source.transposed);
             record.checksums[spec.name] = crc32c_text(writer.checksum(spec.name));
         }
         step("sync " + path);

@@ -2,20 +2,20 @@
 
 namespace tera {
 
-LossSum evaluate(const Decoder& model, Workspace& workspace, const MicroBatchSource& next,
+LossSum evaluate(const Decoder& model, Workspace& workspace, BatchUpload& upload, const MicroBatchSource& next,
                  const EvaluationRequest& request) {
-    LossSum sum;
+    Arena arena(Arena::Kind::real, workspace.engine().memory());
+    const Exec exec = workspace.engine().exec(arena, workspace.pool());
+    const Tensor sums = loss_sums(exec);
     for (std::int64_t i = 1; i <= request.iterations; ++i) {
         if (request.progress) request.progress(i);
         for (std::int64_t m = 0; m < request.micro_batches; ++m) {
             Ctx ctx = workspace.ctx();
-            const LossSum loss = model.evaluate(ctx, next());
+            model.evaluate(ctx, upload.put(next()), sums);
             workspace.reset();
-            sum.loss += loss.loss;
-            sum.tokens += loss.tokens;
         }
     }
-    return sum;
+    return read_loss(exec, sums);
 }
 
 }  // namespace tera

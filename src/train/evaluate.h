@@ -16,7 +16,7 @@ struct EvaluationRequest {
 };
 
 /// Σ loss and Σ tokens over everything evaluated.
-LossSum evaluate(const Decoder& model, Workspace& workspace, const MicroBatchSource& next,
+LossSum evaluate(const Decoder& model, Workspace& workspace, BatchUpload& upload, const MicroBatchSource& next,
                  const EvaluationRequest& request);
 
 }  // namespace tera

@@ -6,6 +6,7 @@
 #include "core/error.h"
 #include "core/rng.h"
 #include "token/utf8.h"
+#include "train/host_rows.h"
 
 namespace tera {
 namespace {
@@ -122,7 +123,13 @@ std::string TextStream::finish() {
 
 Generator::Generator(const Decoder& model, Workspace& workspace, std::vector<std::int32_t> prompt,
                      std::int64_t max_new_tokens, std::int64_t vocab)
-    : model_(model), workspace_(workspace), prompt_(std::move(prompt)), max_new_(max_new_tokens), vocab_(vocab) {
+    : model_(model),
+      workspace_(workspace),
+      upload_(workspace.engine()),
+      prompt_(std::move(prompt)),
+      max_new_(max_new_tokens),
+      vocab_(vocab),
+      arena_(Arena::Kind::real, workspace.engine().memory()) {
     const std::int64_t positions = model.config().max_positions, length = static_cast<std::int64_t>(prompt_.size());
     if (prompt_.empty()) usage_error("the prompt is empty");
     if (length > positions) {
@@ -154,7 +161,8 @@ std::vector<float> Generator::feed(std::span<const std::int32_t> tokens) {
     batch.tokens = tokens.data();
     batch.positions = positions.data();
     Ctx ctx = workspace_.ctx();
-    const Tensor logits = model_.next_logits(ctx, batch, cache_);
+    const HostView host(ctx.keep, model_.next_logits(ctx, upload_.put(batch), cache_));
+    const ConstTensor logits = host.tensor();
     std::vector<float> out(static_cast<std::size_t>(std::min(vocab_, logits.numel())));
     dispatch_float(logits.dtype, [&](auto zero) {
         const auto* from = logits.ptr<decltype(zero)>();

@@ -13,6 +13,7 @@
 
 #include "model/decoder.h"
 #include "token/tokenizer.h"
+#include "train/batch_upload.h"
 #include "train/workspace.h"
 
 namespace tera {
@@ -87,6 +88,7 @@ class Generator {
 
     const Decoder& model_;
     Workspace& workspace_;
+    BatchUpload upload_;
     std::vector<std::int32_t> prompt_;
     std::int64_t max_new_, vocab_;
     Arena arena_;

@@ -21,15 +21,17 @@ Timers::Timer* Timers::find(const std::string& name) {
 void Timers::start(const char* name, int level) {
     if (level > level_) return;
     Timer* timer = find(name);
-    if (timer == nullptr) timer = &timers_.emplace_back(Timer{name, 0, false, false, {}});
+    if (timer == nullptr) timer = &timers_.emplace_back(Timer{name, level, 0, false, false, {}});
     TERA_CHECK(!timer->running, "timer ", name, " runs already");
     timer->running = timer->ran = true;
+    wait(level);
     timer->started = Clock::now();
 }
 
 void Timers::stop(const char* name) {
     Timer* timer = find(name);
     if (timer == nullptr || !timer->running) return;  // above the chosen level
+    wait(timer->level);
     timer->seconds += seconds_since(timer->started);
     timer->running = false;
 }

@@ -6,6 +6,7 @@
 
 #include <chrono>
 #include <cstdint>
+#include <functional>
 #include <string>
 #include <vector>
 
@@ -16,6 +17,10 @@ double seconds_since(std::chrono::steady_clock::time_point start);
 class Timers {
   public:
     explicit Timers(int level) : level_(level) {}
+
+    /// Called before a timer of level 1 or 2 is read: a device that works behind the host's back must have come this
+    /// far. Only the levels that are asked for cost anything.
+    void wait_with(std::function<void()> wait) { wait_ = std::move(wait); }
 
     void start(const char* name, int level = 0);
     void stop(const char* name);
@@ -45,13 +50,18 @@ class Timers {
   private:
     struct Timer {
         std::string name;
+        int level = 0;
         double seconds = 0;
         bool running = false, ran = false;
         std::chrono::steady_clock::time_point started;
     };
     Timer* find(const std::string& name);
+    void wait(int level) const {
+        if (level > 0 && wait_) wait_();
+    }
 
     int level_;
+    std::function<void()> wait_;
     std::vector<Timer> timers_;
 };
 

@@ -4,6 +4,7 @@
 #include <cmath>
 
 #include "core/error.h"
+#include "ops/convert.h"
 
 namespace tera {
 namespace {
@@ -29,58 +30,68 @@ void SampleRange::add(const MicroBatch& batch) {
 
 std::string SampleRange::text() const { return first < 0 ? "" : cat(" (samples ", first, " to ", last, ")"); }
 
-void TrainStep::forward_backward(const MicroBatch& batch, double scale, LossSum& loss) {
+TrainStep::TrainStep(const Parts& parts, const Settings& settings)
+    : parts_(parts),
+      settings_(settings),
+      sums_memory_(Arena::Kind::real, parts.workspace.engine().memory()),
+      sums_(loss_sums(parts.workspace.engine().exec(sums_memory_, parts.workspace.pool()))),
+      loss_(sums_.bytes(), parts.workspace.engine().gpu()) {}
+
+void TrainStep::forward_backward(const MicroBatch& batch, double scale) {
     Ctx ctx = parts_.workspace.ctx();
+    const MicroBatch on_device = parts_.upload.put(batch);
     {
         Timers::Scope timer(parts_.timers, "forward-compute", 2);
-        loss = parts_.model.forward(ctx, batch, scale, saved_);
+        parts_.model.forward(ctx, on_device, scale, saved_, sums_);
     }
     {
         Timers::Scope timer(parts_.timers, "backward-compute", 2);
-        parts_.model.backward(ctx, batch, saved_);
+        parts_.model.backward(ctx, on_device, saved_);
     }
     parts_.workspace.reset();
 }
 
-LossSum TrainStep::accumulate(const MicroBatchSource& next, std::int64_t micro_batches, std::int64_t iteration,
-                              SampleRange& samples) {
+double TrainStep::accumulate(const MicroBatchSource& next, std::int64_t micro_batches, std::int64_t iteration,
+                             SampleRange& samples) {
     Timers::Scope timer(parts_.timers, "forward-backward", 1);
     const double loss_scale = parts_.scaler ? parts_.scaler->scale() : 1;
-    LossSum sum;
+    double tokens = 0;
     for (std::int64_t m = 0; m < micro_batches; ++m) {
         parts_.timers.start("batch-generator", 2);
         const MicroBatch& batch = next();
         parts_.timers.stop("batch-generator");
         samples.add(batch);
+        const double count = tokens_of(batch);
+        tokens += count;
         const double share =
-            settings_.per_token_loss ? 1 : 1 / (std::max(tokens_of(batch), 1.0) * static_cast<double>(micro_batches));
-        LossSum loss;
-        forward_backward(batch, loss_scale * share, loss);
-        if (settings_.check_for_nan && !std::isfinite(loss.loss)) {
+            settings_.per_token_loss ? 1 : 1 / (std::max(count, 1.0) * static_cast<double>(micro_batches));
+        forward_backward(batch, loss_scale * share);
+        // A GPU tells at the end of the step.
+        if (settings_.check_for_nan && on_cpu() && !std::isfinite(sums_.ptr<double>()[0])) {
             SampleRange these;
             these.add(batch);
-            throw Error(cat("found NaN in local forward loss calculation: lm loss is ", loss.loss, " in iteration ",
-                            iteration, ", micro-batch ", m + 1, " of ", micro_batches, these.text(), nan_advice));
+            throw Error(cat("found NaN in local forward loss calculation: lm loss is ", sums_.ptr<double>()[0],
+                            " in iteration ", iteration, ", micro-batch ", m + 1, " of ", micro_batches, these.text(),
+                            nan_advice));
         }
-        sum.loss += loss.loss;
-        sum.tokens += loss.tokens;
     }
-    return sum;
+    return tokens;
 }
 
 StepOutcome TrainStep::run(const MicroBatchSource& next, std::int64_t micro_batches, const StepRates& rates,
                            std::int64_t iteration) {
     SampleRange samples;
-    StepOutcome outcome;
-    outcome.loss = accumulate(next, micro_batches, iteration, samples);
+    const double tokens = accumulate(next, micro_batches, iteration, samples);
+    const Exec exec = parts_.workspace.ctx().temp;
+    loss_.start(exec, sums_);
+    ops::fill_zero(exec, sums_);
 
     Timers::Scope timer(parts_.timers, "optimizer", 1);
-    const Exec exec = parts_.workspace.ctx().temp;
     parts_.timers.start("optimizer-clip-main-grad", 1);
     parts_.optimizer.measure(exec);
     parts_.timers.stop("optimizer-clip-main-grad");
     double factor = parts_.scaler ? parts_.scaler->inverse() : 1;  // of the scale that backward used
-    if (settings_.per_token_loss) factor /= std::max(outcome.loss.tokens, 1.0);
+    if (settings_.per_token_loss) factor /= std::max(tokens, 1.0);
     parts_.timers.start("optimizer-inner-step", 1);
     parts_.optimizer.step(exec, {.lr = rates.learning_rate,
                                  .weight_decay = rates.weight_decay,
@@ -90,7 +101,15 @@ StepOutcome TrainStep::run(const MicroBatchSource& next, std::int64_t micro_batc
                                  .clip_norm = settings_.clip_grad,
                                  .skip_not_finite = parts_.scaler.has_value() || settings_.check_for_nan});
     parts_.timers.stop("optimizer-inner-step");
+
     const StepResult result = parts_.optimizer.finish(exec);
+    const auto* sums = static_cast<const double*>(loss_.wait());
+    StepOutcome outcome;
+    outcome.loss = {sums[0], sums[1]};
+    if (settings_.check_for_nan && !std::isfinite(outcome.loss.loss)) {
+        throw Error(cat("found NaN in local forward loss calculation: lm loss is ", outcome.loss.loss, " in iteration ",
+                        iteration, samples.text(), nan_advice));
+    }
     if (settings_.check_for_nan && !result.grads.finite()) {
         throw Error(cat("found NaN in local grad norm: the gradient of ", result.grads.not_finite->name,
                         " is not finite in iteration ", iteration, samples.text(), nan_advice));

@@ -4,6 +4,10 @@
 //   backward    gradients of loss_scale · objective (· Σ mask) accumulate over the micro-batches
 //   overflow    a gradient that is not finite under a loss scaler: no update, the scale may shrink
 //   update      gradient ← gradient / loss_scale · min(1, clip / (norm + 1e-6)), then the optimizer's rule
+//
+// On a GPU a step is only enqueued. What the host must know of it (loss, gradient norm, overflow) is copied behind the
+// last backward pass, and the host waits for just that copy: it learns the outcome while the device updates the weights
+// and enqueues the next step before that is done.
 #pragma once
 
 #include <cstdint>
@@ -11,9 +15,11 @@
 #include <optional>
 #include <string>
 
+#include "core/readback.h"
 #include "model/decoder.h"
 #include "optim/loss_scaler.h"
 #include "optim/optimizer.h"
+#include "train/batch_upload.h"
 #include "train/timers.h"
 #include "train/workspace.h"
 
@@ -48,31 +54,36 @@ class TrainStep {
     struct Settings {
         double clip_grad = 1;
         bool per_token_loss = false;
-        bool check_for_nan = true;  ///< a loss or gradient that is not finite is an Error
+        bool check_for_nan = true;  ///< a loss or gradient that is not finite is an Error, and no update is made
     };
     struct Parts {
         Decoder& model;
         Optimizer& optimizer;
         std::optional<LossScaler>& scaler;
         Workspace& workspace;
+        BatchUpload& upload;
         Timers& timers;
     };
 
-    TrainStep(const Parts& parts, const Settings& settings) : parts_(parts), settings_(settings) {}
+    TrainStep(const Parts& parts, const Settings& settings);
 
     /// iteration: number of this step, for messages. Gradients are zero before and after.
     StepOutcome run(const MicroBatchSource& next, std::int64_t micro_batches, const StepRates& rates,
                     std::int64_t iteration);
 
   private:
-    /// Forward and backward of all micro-batches: their summed loss; gradients accumulate.
-    LossSum accumulate(const MicroBatchSource& next, std::int64_t micro_batches, std::int64_t iteration,
-                       SampleRange& samples);
-    void forward_backward(const MicroBatch& batch, double scale, LossSum& loss);
+    /// Forward and backward of all micro-batches: loss and gradients accumulate. Returns Σ mask.
+    double accumulate(const MicroBatchSource& next, std::int64_t micro_batches, std::int64_t iteration,
+                      SampleRange& samples);
+    void forward_backward(const MicroBatch& batch, double scale);
+    bool on_cpu() const { return parts_.workspace.engine().device() == Device::cpu; }
 
     Parts parts_;
     Settings settings_;
     Decoder::Saved saved_;
+    Arena sums_memory_;
+    Tensor sums_;  ///< [2] Σ mask loss and Σ mask of the step
+    Readback loss_;
 };
 
 }  // namespace tera

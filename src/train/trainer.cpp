@@ -203,7 +203,7 @@ void Trainer::evaluate_and_print(Split split, EvalPlace place) {
         };
     }
     const LossSum sum = evaluate(
-        *model_, workspace_, [&]() -> const MicroBatch& { return data_->next(split); }, request);
+        *model_, workspace_, upload_, [&]() -> const MicroBatch& { return data_->next(split); }, request);
     if (split == Split::valid) state_.consumed_valid_samples += config_.eval_iters * per_iteration;
     const NamedLosses losses = {{"lm loss", sum.tokens > 0 ? sum.loss / sum.tokens : 0}};
     timers_.stop("evaluate");
@@ -219,12 +219,12 @@ void Trainer::save() {
     timers_.start("save-checkpoint");
     print(checkpoint_lines_.saving(state_.iteration, config_.save));
     const CheckpointState state = checkpoint_state_of(state_, {config_, schedule_, scaler_, optimizer_->steps()});
-    const SaveReport report =
-        save_checkpoint({model_->config(), params_, optimizer_->state(), tokenizer_->files(), tokenizer_->eod(), state},
-                        {.folder = config_.save,
-                         .optimizer = !config_.no_save_optim,
-                         .keep_last = config_.keep_last,
-                         .keep_every = config_.keep_every});
+    const SaveReport report = save_checkpoint({model_->config(), params_, optimizer_->state(), tokenizer_->files(),
+                                               tokenizer_->eod(), state, workspace_.ctx().temp},
+                                              {.folder = config_.save,
+                                               .optimizer = !config_.no_save_optim,
+                                               .keep_last = config_.keep_last,
+                                               .keep_every = config_.keep_every});
     print(checkpoint_lines_.saved(state_.iteration, config_.save));
     for (const std::string& notice : report.notices) print(notice);
     saved_at_ = state_.iteration;

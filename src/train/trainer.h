@@ -90,7 +90,9 @@ class Trainer {
     CheckpointLines checkpoint_lines_;
     Timers timers_;
     ThreadPool pool_;
+    Engine engine_;
     Workspace workspace_;
+    BatchUpload upload_;
     Arena weights_arena_, optimizer_arena_;
 
     std::unique_ptr<Tokenizer> tokenizer_;

@@ -50,16 +50,20 @@ Trainer::Trainer(RunConfig config, TrainerOptions options)
       checkpoint_lines_(lines_from(config_)),
       timers_(static_cast<int>(config_.timing_log_level)),
       pool_(static_cast<int>(config_.threads)),
-      workspace_(pool_),
+      engine_(device_named(config_.device), static_cast<int>(config_.local_rank)),
+      workspace_(engine_, pool_),
+      upload_(engine_),
+      weights_arena_(Arena::Kind::real, engine_.memory()),
+      optimizer_arena_(Arena::Kind::real, engine_.memory()),
       triggers_(config_.trigger_path) {
     if (!options_.print) options_.print = print_to_stdout;
+    if (engine_.device() != Device::cpu) timers_.wait_with([this] { engine_.synchronize(); });
 }
 
 Trainer::~Trainer() = default;
 
 void Trainer::set_up() {
     require_runnable(config_);
-    if (config_.device == "cuda") usage_error("--device cuda is not built yet; leave it out or give --device cpu");
     print_arguments();
     if (!config_.save.empty()) check_save_folder(config_.save);
     set_up_tokenizer();
@@ -160,7 +164,7 @@ void Trainer::set_up_model() {
     // With a dynamic loss scale an overflow is part of normal operation.
     const bool check = config_.check_for_nan_in_loss_and_grad && !(scaler_ && scaler_->dynamic());
     step_ =
-        std::make_unique<TrainStep>(TrainStep::Parts{*model_, *optimizer_, scaler_, workspace_, timers_},
+        std::make_unique<TrainStep>(TrainStep::Parts{*model_, *optimizer_, scaler_, workspace_, upload_, timers_},
                                     TrainStep::Settings{config_.clip_grad, config_.calculate_per_token_loss, check});
 }
 
@@ -199,8 +203,9 @@ void Trainer::load_from(const CheckpointLocation& location, bool finetune) {
     print(checkpoint_lines_.loading(location));
     const bool resume = location.has_state && !finetune && !location.release;
     if (resume) print_changes(read_checkpoint_state(location));
-    const LoadResult result = load_checkpoint(location, {model_->config(), params_, optimizer_->state()},
-                                              {.finetune = finetune, .optimizer = !config_.no_load_optim});
+    const LoadResult result =
+        load_checkpoint(location, {model_->config(), params_, optimizer_->state(), workspace_.ctx().temp},
+                        {.finetune = finetune, .optimizer = !config_.no_load_optim});
     print(checkpoint_lines_.version());
     for (const std::string& notice : result.notices) print(notice);
     const Exec exec = workspace_.ctx().temp;

@@ -82,4 +82,6 @@ Gpu::~Gpu() {
 
 void Gpu::synchronize() const { TERA_CUDA(cudaStreamSynchronize(stream)); }
 
+void Gpu::memory_info(std::size_t& free, std::size_t& total) const { TERA_CUDA(cudaMemGetInfo(&free, &total)); }
+
 }  // namespace tera

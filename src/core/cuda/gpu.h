@@ -29,6 +29,7 @@ struct Gpu {
     std::shared_ptr<void> gemm_plans, attention_plans;
 
     void synchronize() const;
+    void memory_info(std::size_t& free, std::size_t& total) const;
     /// Device memory, by plain allocations.
     MemorySource& memory() { return *memory_; }
 

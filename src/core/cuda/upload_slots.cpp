@@ -1,0 +1,74 @@
+#include "core/cuda/upload_slots.h"
+
+#include <array>
+
+#include "core/cuda/check.h"
+#include "core/cuda/gpu.h"
+
+namespace tera {
+
+struct UploadSlots::Parts {
+    struct One {
+        std::byte* host = nullptr;
+        std::byte* device = nullptr;
+        std::size_t size = 0;
+        cudaEvent_t copied = nullptr;  // on the copying stream: the host buffer may be written again
+        cudaEvent_t used = nullptr;    // on the computing stream: the device buffer may be written again
+    };
+    explicit Parts(Gpu& g) : gpu(g) {}
+    Gpu& gpu;
+    cudaStream_t copying = nullptr;
+    std::array<One, count> slots;
+    int current = -1;
+};
+
+UploadSlots::UploadSlots(Gpu& gpu) : parts_(std::make_unique<Parts>(gpu)) {
+    TERA_CUDA(cudaStreamCreateWithFlags(&parts_->copying, cudaStreamNonBlocking));
+    for (Parts::One& slot : parts_->slots) {
+        TERA_CUDA(cudaEventCreateWithFlags(&slot.copied, cudaEventDisableTiming));
+        TERA_CUDA(cudaEventCreateWithFlags(&slot.used, cudaEventDisableTiming));
+    }
+}
+
+UploadSlots::~UploadSlots() {
+    cudaStreamSynchronize(parts_->gpu.stream);
+    cudaStreamSynchronize(parts_->copying);
+    for (Parts::One& slot : parts_->slots) {
+        cudaEventDestroy(slot.copied);
+        cudaEventDestroy(slot.used);
+        cudaFreeHost(slot.host);
+        if (slot.device) parts_->gpu.memory().give_back(slot.device, slot.size);
+    }
+    cudaStreamDestroy(parts_->copying);
+}
+
+UploadSlots::Slot UploadSlots::begin(std::size_t bytes) {
+    // Everything that reads the slot handed out last has been enqueued by now.
+    if (parts_->current >= 0) {
+        TERA_CUDA(cudaEventRecord(parts_->slots[static_cast<std::size_t>(parts_->current)].used, parts_->gpu.stream));
+    }
+    parts_->current = (parts_->current + 1) % count;
+    Parts::One& slot = parts_->slots[static_cast<std::size_t>(parts_->current)];
+    TERA_CUDA(cudaEventSynchronize(slot.copied));
+    if (slot.size < bytes) {
+        if (slot.device) parts_->gpu.memory().give_back(slot.device, slot.size);  // waits for the device
+        cudaFreeHost(slot.host);
+        slot.host = nullptr, slot.device = nullptr, slot.size = 0;
+        void* host = nullptr;
+        TERA_CUDA(cudaMallocHost(&host, bytes));
+        slot.host = static_cast<std::byte*>(host);
+        slot.device = parts_->gpu.memory().take(bytes);
+        slot.size = bytes;
+    }
+    return {slot.host, slot.device};
+}
+
+void UploadSlots::send(std::size_t bytes) {
+    Parts::One& slot = parts_->slots[static_cast<std::size_t>(parts_->current)];
+    TERA_CUDA(cudaStreamWaitEvent(parts_->copying, slot.used, 0));
+    TERA_CUDA(cudaMemcpyAsync(slot.device, slot.host, bytes, cudaMemcpyHostToDevice, parts_->copying));
+    TERA_CUDA(cudaEventRecord(slot.copied, parts_->copying));
+    TERA_CUDA(cudaStreamWaitEvent(parts_->gpu.stream, slot.copied, 0));
+}
+
+}  // namespace tera

@@ -1,0 +1,35 @@
+// The CUDA half of core/uploader.h: pinned and device buffers in turn, and the events between the two streams. No CUDA
+// header is needed to include this.
+#pragma once
+
+#include <cstddef>
+#include <memory>
+
+namespace tera {
+
+struct Gpu;
+
+class UploadSlots {
+  public:
+    static constexpr int count = 3;
+
+    explicit UploadSlots(Gpu& gpu);
+    ~UploadSlots();
+    UploadSlots(const UploadSlots&) = delete;
+    UploadSlots& operator=(const UploadSlots&) = delete;
+
+    struct Slot {
+        std::byte* host;
+        std::byte* device;
+    };
+    /// The next slot, free to be written.
+    Slot begin(std::size_t bytes);
+    /// Copies the slot just written; work enqueued from now on sees it.
+    void send(std::size_t bytes);
+
+  private:
+    struct Parts;
+    std::unique_ptr<Parts> parts_;
+};
+
+}  // namespace tera

@@ -1,0 +1,59 @@
+#include "core/engine.h"
+
+#include "core/error.h"
+
+#ifdef TERA_WITH_CUDA
+#include "core/cuda/gpu.h"
+#endif
+
+namespace tera {
+
+Device device_named(const std::string& name) {
+    if (name.empty()) return Engine::gpus() > 0 ? Device::cuda : Device::cpu;
+    if (name != "cpu" && name != "cuda") usage_error("--device ", name, ": must be cpu or cuda");
+    return name == "cuda" ? Device::cuda : Device::cpu;
+}
+
+Engine::Engine() = default;
+Engine::~Engine() = default;
+
+#ifdef TERA_WITH_CUDA
+
+Engine::Engine(Device device, int index) {
+    if (device == Device::cpu) return;
+    owner_ = std::make_shared<Gpu>(index);
+    gpu_ = owner_.get();
+}
+
+MemorySource& Engine::memory() const { return gpu_ ? gpu_->memory() : host_memory(); }
+std::string Engine::name() const { return gpu_ ? gpu_->name : "CPU"; }
+void Engine::synchronize() const {
+    if (gpu_) gpu_->synchronize();
+}
+Engine::Memory Engine::memory_info() const {
+    Memory memory;
+    if (gpu_) gpu_->memory_info(memory.free, memory.total);
+    return memory;
+}
+std::size_t Engine::own_bytes() const { return gpu_ ? Gpu::workspace_bytes : 0; }
+int Engine::gpus() { return gpu_count(); }
+
+#else
+
+Engine::Engine(Device device, int) {
+    if (device != Device::cpu) {
+        usage_error("--device cuda: this program was built without CUDA; build it where nvcc is (scripts/build.sh) or ",
+                    "use --device cpu");
+    }
+}
+
+MemorySource& Engine::memory() const { return host_memory(); }
+std::string Engine::name() const { return "CPU"; }
+void Engine::synchronize() const {}
+Engine::Memory Engine::memory_info() const { return {}; }
+std::size_t Engine::own_bytes() const { return 0; }
+int Engine::gpus() { return 0; }
+
+#endif
+
+}  // namespace tera

@@ -1,0 +1,52 @@
+// Engine: the device that a rank computes on, opened once and shared by everything the rank owns. A plain view of it
+// for code that must not see CUDA's headers.
+#pragma once
+
+#include <memory>
+#include <string>
+
+#include "core/exec.h"
+
+namespace tera {
+
+class Engine {
+  public:
+    /// The CPU.
+    Engine();
+    /// A device; `index` counts this machine's GPUs. UsageError, in one line, if there is no driver, no such GPU, or it
+    /// is too old, or the build has no CUDA.
+    explicit Engine(Device device, int index = 0);
+    ~Engine();
+    Engine(const Engine&) = delete;
+    Engine& operator=(const Engine&) = delete;
+
+    Device device() const { return gpu_ ? Device::cuda : Device::cpu; }
+    Gpu* gpu() const { return gpu_; }
+    MemorySource& memory() const;
+    Exec exec(Arena& arena, ThreadPool& pool) const { return {device(), &arena, &pool, gpu_}; }
+
+    /// "NVIDIA H200", or "CPU".
+    std::string name() const;
+    /// Waits until everything enqueued so far is done.
+    void synchronize() const;
+
+    struct Memory {
+        std::size_t free = 0, total = 0;
+    };
+    /// Of the GPU, as the driver sees it; zeros on the CPU.
+    Memory memory_info() const;
+    /// What the engine itself took: the scratch memory of the libraries.
+    std::size_t own_bytes() const;
+
+    /// How many GPUs this process can use: 0 without a driver or without CUDA in the build.
+    static int gpus();
+
+  private:
+    Gpu* gpu_ = nullptr;
+    std::shared_ptr<Gpu> owner_;
+};
+
+/// "cpu", "cuda", or "" for what is there. UsageError for anything else, naming --device.
+Device device_named(const std::string& name);
+
+}  // namespace tera

@@ -1,0 +1,35 @@
+// Uploader: host arrays on their way to the device, ahead of the work that reads them. Each put() copies through pinned
+// memory on a stream of its own while the device still computes; slots are used in turn. On the CPU nothing is copied.
+#pragma once
+
+#include <array>
+#include <cstddef>
+#include <memory>
+#include <span>
+#include <vector>
+
+#include "core/engine.h"
+
+namespace tera {
+
+class Uploader {
+  public:
+    explicit Uploader(const Engine& engine);
+    ~Uploader();
+    Uploader(const Uploader&) = delete;
+    Uploader& operator=(const Uploader&) = delete;
+
+    using Bytes = std::span<const std::byte>;
+    /// Where each piece can be read by work that is enqueued from now on. The addresses hold until the put() after the
+    /// next is called; on the CPU they are the pieces' own. An empty piece has no address.
+    std::vector<const std::byte*> put(std::span<const Bytes> pieces);
+
+    /// Bytes of device memory that pieces of this total size need, for planning.
+    static std::size_t device_bytes(std::size_t bytes_per_put);
+
+  private:
+    struct Slots;
+    std::unique_ptr<Slots> slots_;
+};
+
+}  // namespace tera
