@@ -1,0 +1,315 @@
+#include "token/normalizer.h"
+
+#include <algorithm>
+
+#include "token/unicode.h"
+#include "token/utf8.h"
+
+namespace tera {
+
+namespace {
+
+CodePoint char_at(std::string_view text, std::size_t at) {
+    return decode_utf8(text.data() + at, text.data() + text.size());
+}
+
+/// Writes `out` and finds where its head ends: where the first thing goes that came from behind the old head.
+class HeadWriter {
+  public:
+    HeadWriter(NormalView in, NormalText& out) : in_(in), out_(out) {
+        out.text.clear();
+        out.head = 0;
+    }
+    /// What is appended from now on comes from here.
+    void from(std::size_t at) {
+        if (is_open_ && at >= in_.head) close();
+    }
+    void finish() {
+        if (is_open_) close();
+    }
+
+  private:
+    void close() {
+        out_.head = out_.text.size();
+        is_open_ = false;
+    }
+    NormalView in_;
+    NormalText& out_;
+    bool is_open_ = true;
+};
+
+/// rewrite(c, bytes, out) appends what becomes of one character and tells whether that is something else.
+template <class Rewrite>
+bool rewrite_chars(NormalView in, NormalText& out, Rewrite&& rewrite) {
+    HeadWriter writer(in, out);
+    bool changed = false;
+    for (std::size_t at = 0; at < in.text.size();) {
+        const CodePoint c = char_at(in.text, at);
+        writer.from(at);
+        changed |= rewrite(c.value, in.text.substr(at, c.bytes), out.text);
+        at += c.bytes;
+    }
+    writer.finish();
+    return changed;
+}
+
+template <class Rewrite>
+class CharStep : public NormalizerStep {
+  public:
+    explicit CharStep(Rewrite rewrite) : rewrite_(std::move(rewrite)) {}
+    bool apply(NormalView in, NormalText& out) const override { return rewrite_chars(in, out, rewrite_); }
+
+  private:
+    Rewrite rewrite_;
+};
+
+template <class Rewrite>
+std::unique_ptr<NormalizerStep> char_step(Rewrite rewrite) {
+    return std::make_unique<CharStep<Rewrite>>(std::move(rewrite));
+}
+
+template <class Drops>
+std::unique_ptr<NormalizerStep> drop_step(Drops drops) {
+    return char_step([drops](std::uint32_t c, std::string_view bytes, std::string& out) {
+        if (drops(c)) return true;
+        out += bytes;
+        return false;
+    });
+}
+
+class StripStep : public NormalizerStep {
+  public:
+    StripStep(bool left, bool right) : left_(left), right_(right) {}
+
+    bool apply(NormalView in, NormalText& out) const override {
+        std::size_t begin = 0, end = in.text.size();
+        while (left_ && begin < end) {
+            const CodePoint c = char_at(in.text, begin);
+            if (!is_white_space(c.value)) break;
+            begin += c.bytes;
+        }
+        while (right_ && begin < end) {
+            std::size_t last = end - 1;
+            while ((in.text[last] & 0xC0) == 0x80) --last;
+            if (!is_white_space(char_at(in.text, last).value)) break;
+            end = last;
+        }
+        if (begin == 0 && end == in.text.size()) return false;
+        out.text.assign(in.text.substr(begin, end - begin));
+        out.head = in.head > begin ? std::min(in.head, end) - begin : 0;
+        return true;
+    }
+
+  private:
+    bool left_, right_;
+};
+
+class PrependStep : public NormalizerStep {
+  public:
+    explicit PrependStep(std::string prefix) : prefix_(std::move(prefix)) {}
+
+    bool apply(NormalView in, NormalText& out) const override {
+        if (in.text.empty()) return false;
+        out.text.assign(prefix_).append(in.text);
+        out.head = in.head > 0 ? in.head + prefix_.size() : 0;
+        return true;
+    }
+
+  private:
+    std::string prefix_;
+};
+
+class ReplaceStep : public NormalizerStep {
+  public:
+    ReplaceStep(ReplacePattern pattern, std::string content)
+        : pattern_(std::move(pattern)), content_(std::move(content)) {}
+
+    bool apply(NormalView in, NormalText& out) const override {
+        auto match = pattern_.find(in.text, 0);
+        if (match.begin == std::string_view::npos) return false;
+        HeadWriter writer(in, out);
+        std::size_t copied = 0;
+        const auto copy_to = [&](std::size_t end) {
+            const std::size_t middle = std::clamp(in.head, copied, end);
+            out.text += in.text.substr(copied, middle - copied);
+            writer.from(middle);
+            out.text += in.text.substr(middle, end - middle);
+        };
+        for (; match.begin != std::string_view::npos; match = pattern_.find(in.text, copied)) {
+            copy_to(match.begin);
+            writer.from(match.end - 1);
+            out.text += content_;
+            copied = match.end;
+        }
+        copy_to(in.text.size());
+        writer.finish();
+        return true;
+    }
+
+  private:
+    ReplacePattern pattern_;
+    std::string content_;
+};
+
+bool is_chinese(std::uint32_t c) {
+    const auto in = [c](std::uint32_t low, std::uint32_t high) { return c >= low && c <= high; };
+    // 2B920 is a slip of the original's; the block begins at 2B820.
+    return in(0x4E00, 0x9FFF) || in(0x3400, 0x4DBF) || in(0x20000, 0x2A6DF) || in(0x2A700, 0x2B73F) ||
+           in(0x2B740, 0x2B81F) || in(0x2B920, 0x2CEAF) || in(0xF900, 0xFAFF) || in(0x2F800, 0x2FA1F);
+}
+
+}  // namespace
+
+NormalView Normalizer::apply(NormalView in, Scratch& scratch) const {
+    NormalText* out = &scratch.a;
+    NormalText* other = &scratch.b;
+    for (const auto& step : steps_) {
+        if (!step->apply(in, *out)) continue;
+        in = {out->text, out->head};
+        std::swap(out, other);
+    }
+    return in;
+}
+
+std::unique_ptr<NormalizerStep> lowercase_step() {
+    return char_step([&chars = hf_chars()](std::uint32_t c, std::string_view bytes, std::string& out) {
+        if (c < 0x80) {
+            const bool is_upper = c >= 'A' && c <= 'Z';
+            out += static_cast<char>(is_upper ? c | 0x20 : c);
+            return is_upper;
+        }
+        if (!chars(c).is_upper()) {
+            out += bytes;
+            return false;
+        }
+        for (const std::uint32_t lower : lower_case(c)) append_utf8(out, lower);
+        return true;
+    });
+}
+
+std::unique_ptr<NormalizerStep> strip_accents_step() {
+    return drop_step([&chars = hf_chars()](std::uint32_t c) { return c >= 0x80 && chars(c).is_combining_mark(); });
+}
+
+std::unique_ptr<NormalizerStep> bert_strip_marks_step() {
+    return drop_step([&chars = hf_chars()](std::uint32_t c) { return c >= 0x80 && chars(c).is_nonspacing_mark(); });
+}
+
+std::unique_ptr<NormalizerStep> bert_clean_step() {
+    return char_step([&chars = hf_chars()](std::uint32_t c, std::string_view bytes, std::string& out) {
+        if (c > ' ' && c < 0x7F) {
+            out += static_cast<char>(c);
+            return false;
+        }
+        if (c == 0 || c == 0xFFFD || chars(c).is_control()) return true;
+        const bool is_space = is_white_space(c);
+        out += is_space ? std::string_view(" ") : bytes;
+        return is_space && c != ' ';
+    });
+}
+
+std::unique_ptr<NormalizerStep> bert_chinese_step() {
+    return char_step([](std::uint32_t c, std::string_view bytes, std::string& out) {
+        if (c < 0x3400 || !is_chinese(c)) {
+            out += bytes;
+            return false;
+        }
+        out.append(1, ' ').append(bytes).append(1, ' ');
+        return true;
+    });
+}
+
+std::unique_ptr<NormalizerStep> strip_step(bool left, bool right) { return std::make_unique<StripStep>(left, right); }
+
+std::unique_ptr<NormalizerStep> prepend_step(std::string prefix) {
+    return std::make_unique<PrependStep>(std::move(prefix));
+}
+
+std::unique_ptr<NormalizerStep> replace_step(ReplacePattern pattern, std::string content) {
+    return std::make_unique<ReplaceStep>(std::move(pattern), std::move(content));
+}
+
+std::string replace_all(std::string_view text, const ReplacePattern& pattern, std::string_view content) {
+    std::string out;
+    std::size_t copied = 0;
+    for (auto match = pattern.find(text, 0); match.begin != std::string_view::npos;
+         match = pattern.find(text, copied)) {
+        out.append(text.substr(copied, match.begin - copied)).append(content);
+        copied = match.end;
+    }
+    return out.append(text.substr(copied));
+}
+
+ReplacePattern ReplacePattern::literal(std::string text) {
+    ReplacePattern pattern;
+    pattern.text_ = std::move(text);
+    return pattern;
+}
+
+std::optional<ReplacePattern> ReplacePattern::regex(std::string_view regex) {
+    constexpr std::string_view special = R"(.^$*+?()[]{}|\)";
+    ReplacePattern pattern;
+    std::size_t atoms = 0;
+    while (!regex.empty() && (special.find(regex[0]) == std::string_view::npos || regex[0] == '\\')) {
+        if (regex.starts_with("\\s")) {
+            pattern.is_space_ = pattern.is_run_ = true;
+            regex.remove_prefix(2);
+        } else {
+            if (regex[0] == '\\') regex.remove_prefix(1);
+            // Behind a backslash only punctuation stands for itself.
+            const bool was_escaped = regex.empty() || special.find(regex[0]) != std::string_view::npos;
+            if (regex.empty() || (was_escaped && regex[0] == '\0')) return std::nullopt;
+            const std::size_t bytes = char_at(regex, 0).bytes;
+            pattern.text_ += regex.substr(0, bytes);
+            regex.remove_prefix(bytes);
+        }
+        ++atoms;
+    }
+    if (atoms == 0 || (pattern.is_space_ && atoms > 1)) return std::nullopt;
+    if (regex.empty()) {
+        if (pattern.is_space_) return std::nullopt;  // one by one, not runs: nobody uses it
+        return pattern;
+    }
+    if (atoms > 1) return std::nullopt;
+    pattern.is_run_ = true;
+    if (regex == "+") return pattern;
+    if (regex.size() < 4 || regex.size() > 6 || regex[0] != '{' || !regex.ends_with(",}")) return std::nullopt;
+    pattern.min_count_ = 0;
+    for (const char digit : regex.substr(1, regex.size() - 3)) {
+        if (digit < '0' || digit > '9') return std::nullopt;
+        pattern.min_count_ = pattern.min_count_ * 10 + static_cast<std::size_t>(digit - '0');
+    }
+    if (pattern.min_count_ == 0) return std::nullopt;
+    return pattern;
+}
+
+ReplacePattern::Match ReplacePattern::find(std::string_view text, std::size_t from) const {
+    constexpr std::size_t npos = std::string_view::npos;
+    if (!is_run_) {
+        const std::size_t at = text.find(text_, from);
+        return at == npos ? Match{npos, npos} : Match{at, at + text_.size()};
+    }
+    for (std::size_t at = from; at < text.size();) {
+        if (!is_space_) {
+            at = text.find(text_, at);
+            if (at == npos) break;
+        }
+        std::size_t end = at, count = 0;
+        while (end < text.size()) {
+            if (is_space_) {
+                const CodePoint c = char_at(text, end);
+                if (!is_white_space(c.value)) break;
+                end += c.bytes;
+            } else {
+                if (text.compare(end, text_.size(), text_) != 0) break;
+                end += text_.size();
+            }
+            ++count;
+        }
+        if (count > 0 && count >= min_count_) return {at, end};
+        at = count > 0 ? end : end + char_at(text, end).bytes;
+    }
+    return {npos, npos};
+}
+
+}  // namespace tera
