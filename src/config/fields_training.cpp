@@ -149,9 +149,11 @@ void add_precision_fields(FieldList& list) {
     list.add("min-loss-scale", &C::min_loss_scale, "floor of the dynamic loss scale");
     list.add("loss-scale-window", &C::loss_scale_window, "clean iterations before the scale doubles").prints("1000");
     list.add("hysteresis", &C::hysteresis, "overflows tolerated before the scale halves");
-    list.unbound(FlagStatus::later, "main gradients, weights and moments are fp32 here; leave it out",
-                 {{"main-grads-dtype", "s{fp32|bf16}=fp32"},
-                  {"main-params-dtype", "s{fp32|fp16}=fp32"},
+    list.add("main-grads-dtype", &C::main_grads_dtype,
+             "number format in which the gradients of weight matrices are accumulated; others are fp32")
+        .one_of({"fp32", "bf16"});
+    list.unbound(FlagStatus::later, "main weights and moments are fp32 here; leave it out",
+                 {{"main-params-dtype", "s{fp32|fp16}=fp32"},
                   {"exp-avg-dtype", "s{fp32|fp16|fp8}=fp32"},
                   {"exp-avg-sq-dtype", "s{fp32|fp16|fp8}=fp32"}});
     list.unbound(FlagStatus::inert,

@@ -154,6 +154,7 @@ struct RunConfig {
     bool bf16 = false;
     bool grad_reduce_in_bf16 = false;
     bool accumulate_allreduce_grads_in_fp32 = false;
+    std::string main_grads_dtype = "fp32";  // fp32 | bf16
     std::optional<double> loss_scale;
     double initial_loss_scale = 4294967296.0;
     double min_loss_scale = 1.0;

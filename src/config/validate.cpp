@@ -177,6 +177,7 @@ void derive_precision(RunConfig& c) {
         c.accumulate_allreduce_grads_in_fp32 = true;
         notice(c, "accumulate and all-reduce gradients in fp32 for bfloat16 data type.");
     }
+    if (c.main_grads_dtype == "bf16" && !c.bf16) usage_error("--main-grads-dtype bf16 needs --bf16");
     if (c.grad_reduce_in_bf16 && !c.bf16) usage_error("--grad-reduce-in-bf16 needs --bf16");
     if (c.fp16_lm_cross_entropy && !c.fp16) usage_error("--fp16-lm-cross-entropy needs --fp16");
     if (c.fp32_residual_connection && !c.fp16 && !c.bf16)

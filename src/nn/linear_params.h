@@ -27,7 +27,8 @@ struct LinearParams {
                  .shard = shard,
                  .sum_grad_over = {Axis::dp, Axis::cp},
                  .weight_decay = true,
-                 .init = init} {
+                 .init = init,
+                 .grad_by_product = true} {
         if (with_bias)  // the bias of a matrix cut along its inputs is whole on every rank
             bias = Param{.name = name + ".bias",
                          .full_shape = {shape[0]},

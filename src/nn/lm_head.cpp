@@ -13,7 +13,8 @@ LmHead::LmHead(const ModelConfig& c) {
                            .shard = {0, {}},
                            .sum_grad_over = {Axis::dp, Axis::cp},
                            .weight_decay = true,
-                           .init = {Init::Kind::normal, c.init_std}};
+                           .init = {Init::Kind::normal, c.init_std},
+                           .grad_by_product = true};
 }
 
 template <class F>

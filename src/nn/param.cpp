@@ -15,10 +15,10 @@ Shape Param::local_shape(int tp_size) const {
     return local;
 }
 
-void allocate_params(const std::vector<Param*>& params, Arena& arena, DType value_dtype, DType grad_dtype) {
+void allocate_params(const std::vector<Param*>& params, Arena& arena, DType value_dtype, GradDTypes grad_dtypes) {
     for (Param* p : params) {
         p->value = arena.tensor(value_dtype, p->local_shape(1));
-        p->grad = arena.zeros(grad_dtype, p->local_shape(1));
+        p->grad = arena.zeros(p->grad_by_product ? grad_dtypes.products : grad_dtypes.others, p->local_shape(1));
     }
 }
 

@@ -31,8 +31,9 @@ struct Param {
     AxisSet sum_grad_over;  ///< mesh axes over which the local gradient is still a partial sum; must be said
     bool weight_decay;      ///< false for biases and other 1-D tensors
     Init init;
-    Tensor value{};  ///< local piece, training dtype
-    Tensor grad{};   ///< local piece, accumulates (+=)
+    bool grad_by_product = false;  ///< the gradient is written by matrix products alone, so it may be kept in bf16
+    Tensor value{};                ///< local piece, training dtype
+    Tensor grad{};                 ///< local piece, accumulates (+=)
 
     Shape local_shape(int tp_size) const;
 };
@@ -45,8 +46,16 @@ std::vector<Param*> params_of(Model& model) {
     return list;
 }
 
-/// Gives every parameter memory for its value and (grad_dtype) its zeroed gradient.
-void allocate_params(const std::vector<Param*>& params, Arena& arena, DType value_dtype, DType grad_dtype);
+/// Number formats of gradients: of those that matrix products write (Param::grad_by_product), and of the others, which
+/// is the accumulation dtype of the values.
+struct GradDTypes {
+    DType products, others;
+    GradDTypes(DType all) : products(all), others(all) {}
+    GradDTypes(DType of_products, DType of_others) : products(of_products), others(of_others) {}
+};
+
+/// Gives every parameter memory for its value and its zeroed gradient.
+void allocate_params(const std::vector<Param*>& params, Arena& arena, DType value_dtype, GradDTypes grad_dtypes);
 
 /// Draws initial values as a function of (seed, parameter name, global index).
 void init_params(const std::vector<Param*>& params, const Exec& exec, std::uint64_t seed);

@@ -75,6 +75,10 @@ RecomputeConfig recompute_from(const RunConfig& c) {
 
 DType value_dtype_from(const RunConfig& c) { return c.bf16 ? DType::bf16 : c.fp16 ? DType::f16 : DType::f32; }
 
+GradDTypes grad_dtypes_from(const RunConfig& c) {
+    return {c.main_grads_dtype == "bf16" ? DType::bf16 : DType::f32, DType::f32};
+}
+
 std::unique_ptr<UpdateRule> update_rule_from(const RunConfig& c) {
     if (c.optimizer == "adam") return make_adam({c.adam_beta1, c.adam_beta2, c.adam_eps, true});
     if (c.optimizer == "sgd") return make_sgd(c.sgd_momentum);

@@ -9,6 +9,7 @@
 #include "config/run_config.h"
 #include "core/dtype.h"
 #include "nn/model_config.h"
+#include "nn/param.h"
 #include "optim/loss_scaler.h"
 #include "optim/update_rule.h"
 
@@ -19,6 +20,7 @@ ModelConfig model_config_from(const RunConfig& config, std::int64_t padded_vocab
 RecomputeConfig recompute_from(const RunConfig& config);
 
 DType value_dtype_from(const RunConfig& config);
+GradDTypes grad_dtypes_from(const RunConfig& config);
 
 /// UsageError for an optimizer that is not built.
 std::unique_ptr<UpdateRule> update_rule_from(const RunConfig& config);

@@ -138,7 +138,7 @@ void Trainer::set_up_model() {
     const auto seed = static_cast<std::uint64_t>(config_.seed);
     model_ = std::make_unique<Decoder>(model, recompute_from(config_), seed);
     params_ = params_of(*model_);
-    allocate_params(params_, weights_arena_, value_dtype_from(config_), DType::f32);
+    allocate_params(params_, weights_arena_, value_dtype_from(config_), grad_dtypes_from(config_));
     const Exec exec = workspace_.ctx().temp;
     init_params(params_, exec, seed);
     std::int64_t count = 0;
