@@ -25,6 +25,14 @@ if(TERA_CUDA)
         "$<$<COMPILE_LANGUAGE:CUDA>:-std=c++20;--expt-relaxed-constexpr;--extended-lambda;-Werror=all-warnings;-O3>")
     target_link_libraries(tera_options INTERFACE CUDA::cudart_static CUDA::cublasLt)
     set(CMAKE_CUDA_RUNTIME_LIBRARY Static)
+    # Kernel time lines: CUPTI's headers; the library itself is loaded only when it is asked for.
+    find_path(CUPTI_INCLUDE cupti.h HINTS ${CUDAToolkit_INCLUDE_DIRS} ${CUDAToolkit_LIBRARY_ROOT}/extras/CUPTI/include
+              ${CUDAToolkit_TARGET_DIR}/extras/CUPTI/include ${CUDAToolkit_LIBRARY_DIR}/../extras/CUPTI/include)
+    set_property(SOURCE src/core/cuda/kernel_trace.cpp PROPERTY COMPILE_DEFINITIONS
+                 TERA_CUDA_LIBRARY_DIR="${CUDAToolkit_LIBRARY_DIR}")
+    if(CUPTI_INCLUDE)
+        set_property(SOURCE src/core/cuda/kernel_trace.cpp PROPERTY INCLUDE_DIRECTORIES ${CUPTI_INCLUDE})
+    endif()
     # From PyPI's nvidia-cudnn-frontend; TERA_CUDNN_FRONTEND names another folder that holds cudnn_frontend.h.
     file(GLOB tera_cudnn_frontend ${CMAKE_SOURCE_DIR}/.venv/lib/python3*/site-packages/include)
     find_path(CUDNN_FRONTEND_INCLUDE cudnn_frontend.h HINTS ${TERA_CUDNN_FRONTEND} ${tera_cudnn_frontend})
