@@ -35,6 +35,9 @@ Engine::Memory Engine::memory_info() const {
     if (gpu_) gpu_->memory_info(memory.free, memory.total);
     return memory;
 }
+void Engine::set_deterministic(bool on) const {
+    if (gpu_) gpu_->deterministic = on;
+}
 std::size_t Engine::own_bytes() const { return gpu_ ? Gpu::workspace_bytes : 0; }
 int Engine::gpus() { return gpu_count(); }
 
@@ -51,6 +54,7 @@ MemorySource& Engine::memory() const { return host_memory(); }
 std::string Engine::name() const { return "CPU"; }
 void Engine::synchronize() const {}
 Engine::Memory Engine::memory_info() const { return {}; }
+void Engine::set_deterministic(bool) const {}
 std::size_t Engine::own_bytes() const { return 0; }
 int Engine::gpus() { return 0; }
 

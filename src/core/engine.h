@@ -35,6 +35,8 @@ class Engine {
     };
     /// Of the GPU, as the driver sees it; zeros on the CPU.
     Memory memory_info() const;
+    /// From now on the same input gives the same bits in every run (--deterministic-mode). The CPU always does.
+    void set_deterministic(bool on) const;
     /// What the engine itself took: the scratch memory of the libraries.
     std::size_t own_bytes() const;
 

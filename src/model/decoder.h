@@ -79,6 +79,9 @@ class Decoder {
     KvCache make_cache(Arena& arena, std::int64_t B, std::int64_t max_length) const;
     Tensor next_logits(Ctx& ctx, const MicroBatch& batch, KvCache& cache) const;
 
+    /// Bytes of tables that were built on the way (RoPE), beside the arenas.
+    std::size_t table_bytes() const { return rope_.bytes(); }
+
   private:
     BlockInput block_input(const Ctx& ctx, const MicroBatch& batch, bool dropout, std::int64_t positions) const;
     Tensor run_without_grad(Ctx& ctx, const MicroBatch& batch) const;

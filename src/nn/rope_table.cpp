@@ -31,7 +31,11 @@ std::vector<double> rope_frequencies(const RopeConfig& c, std::int64_t head_dim,
 template <class A>
 void RopeCache::build(const Exec& exec, std::int64_t positions) {
     constexpr bool single = std::is_same_v<A, float>;
+    memory_ = std::make_unique<Arena>(exec.arena->kind(), exec.arena->source());
     std::vector<double> f = rope_frequencies(config_, head_dim_, single);
+    Shape shape{positions, static_cast<std::int64_t>(f.size())};
+    table_ = {memory_->tensor(dtype_of<A>, shape), memory_->tensor(dtype_of<A>, shape), config_.interleaved};
+    if (exec.counts()) return;
     std::vector<A> cos, sin;
     for (std::int64_t p = 0; p < positions; ++p)
         for (double frequency : f) {
@@ -40,9 +44,6 @@ void RopeCache::build(const Exec& exec, std::int64_t positions) {
             cos.push_back(static_cast<A>(std::cos(angle)));
             sin.push_back(static_cast<A>(std::sin(angle)));
         }
-    memory_ = std::make_unique<Arena>(Arena::Kind::real, exec.arena->source());
-    Shape shape{positions, static_cast<std::int64_t>(f.size())};
-    table_ = {memory_->tensor(dtype_of<A>, shape), memory_->tensor(dtype_of<A>, shape), config_.interleaved};
     copy_from_host(exec, table_.cos, cos.data());
     copy_from_host(exec, table_.sin, sin.data());
 }

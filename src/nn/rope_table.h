@@ -22,6 +22,9 @@ class RopeCache {
     /// A table of at least `positions` rows in `dtype` (f32 or f64), on exec's device.
     const ops::RopeTable& table(const Exec& exec, DType dtype, std::int64_t positions);
 
+    /// Bytes the table takes.
+    std::size_t bytes() const { return memory_ ? memory_->used() : 0; }
+
   private:
     template <class A>
     void build(const Exec& exec, std::int64_t positions);

@@ -29,7 +29,7 @@ AttentionOut attention(const Exec& exec, const AttentionSpec& spec, HeadRows<Con
     check(spec, q, k, v);
     AttentionOut out{exec.tensor(q.data.dtype, {spec.Sq * spec.B, spec.H * spec.K}),
                      exec.tensor(acc_dtype(q.data.dtype), {spec.B, spec.H, spec.Sq})};
-    TERA_DISPATCH(exec, attention(exec, spec, out, q, k, v));
+    TERA_DISPATCH_WITH_SCRATCH(exec, attention(exec, spec, out, q, k, v));
     return out;
 }
 
@@ -38,7 +38,7 @@ void attention_backward(const Exec& exec, const AttentionSpec& spec, const Atten
                         const AttentionOut& out) {
     check(spec, q, k, v);
     TERA_CHECK(d_o.shape == out.o.shape, d_o.shape, out.o.shape);
-    TERA_DISPATCH(exec, attention_backward(exec, spec, grads, d_o, q, k, v, out));
+    TERA_DISPATCH_WITH_SCRATCH(exec, attention_backward(exec, spec, grads, d_o, q, k, v, out));
 }
 
 }  // namespace tera::ops

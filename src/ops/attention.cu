@@ -167,7 +167,7 @@ Rows<device_t<T>> rows(const HeadRows<Tensor>& r) {
 
 void attention(const Exec& exec, const AttentionSpec& spec, const AttentionOut& out, HeadRows<ConstTensor> q,
                HeadRows<ConstTensor> k, HeadRows<ConstTensor> v) {
-    if (cudnn_attention(exec, spec, out, q, k, v)) return;
+    if (cudnn_attention(exec, spec, out, q, k, v) || exec.counts()) return;
     TERA_CHECK(spec.K <= 32 * lanes_of, "head dimension ", spec.K);
     dispatch_float(q.data.dtype, [&](auto zero) {
         using T = decltype(zero);
@@ -189,6 +189,7 @@ void attention_backward(const Exec& exec, const AttentionSpec& spec, const Atten
         using A = acc_t<T>;
         ArenaScope scope(*exec.arena);
         A* delta = exec.tensor(dtype_of<A>, out.lse.shape).template ptr<A>();
+        if (exec.counts()) return;
         auto o = rows<T>(HeadRows<ConstTensor>{out.o, 0}), dor = rows<T>(HeadRows<ConstTensor>{d_o, 0});
         query_gradient<device_t<T>, A>
             <<<blocks_for(spec.B * spec.H * spec.Sq, 4, INT32_MAX), 128, 0, exec.gpu->stream>>>(
@@ -196,8 +197,8 @@ void attention_backward(const Exec& exec, const AttentionSpec& spec, const Atten
         key_gradient<device_t<T>, A><<<blocks_for(spec.B * spec.G * spec.Sk, 4, INT32_MAX), 128, 0, exec.gpu->stream>>>(
             rows<T>(grads.dk), rows<T>(grads.dv), delta, dor, out.lse.ptr<A>(), rows<T>(q), rows<T>(k), rows<T>(v),
             heads_of(spec));
+        TERA_LAUNCHED();
     });
-    TERA_LAUNCHED();
 }
 
 }  // namespace tera::ops::cuda

@@ -18,8 +18,8 @@ using Graph = fe::graph::Graph;
 
 enum Uid : std::int64_t { uid_q = 1, uid_k, uid_v, uid_o, uid_stats, uid_do, uid_dq, uid_dk, uid_dv };
 
-/// Everything a plan depends on: sizes, row widths, dtype, scale.
-using Key = std::tuple<std::array<std::int64_t, 6>, std::array<std::int64_t, 7>, DType, bool, double, bool>;
+/// Everything a plan depends on: sizes, row widths, dtype, causal, scale, backward, deterministic.
+using Key = std::tuple<std::array<std::int64_t, 6>, std::array<std::int64_t, 7>, DType, bool, double, bool, bool>;
 
 struct Plans {
     cudnnHandle_t handle = nullptr;
@@ -77,6 +77,7 @@ void run(const Exec& exec, Plans& plans, Graph& graph, std::unordered_map<std::i
     std::int64_t bytes = 0;
     check(graph.get_workspace_size(bytes), "workspace size");
     void* workspace = bytes > 0 ? exec.tensor(DType::u8, {bytes}).data : nullptr;
+    if (exec.counts()) return;
     check(graph.execute(plans.handle, pointers, workspace), "execution");
 }
 
@@ -99,7 +100,8 @@ bool cudnn_attention(const Exec& exec, const AttentionSpec& s, const AttentionOu
             dtype,
             s.causal,
             s.scale,
-            false};
+            false,
+            true};  // forward always is
     std::shared_ptr<Graph>& graph = plans.graphs[key];
     if (!graph) {
         auto g = new_graph(dtype);
@@ -142,7 +144,8 @@ bool cudnn_attention_backward(const Exec& exec, const AttentionSpec& s, const At
             dtype,
             s.causal,
             s.scale,
-            true};
+            true,
+            exec.gpu->deterministic};
     std::shared_ptr<Graph>& graph = plans.graphs[key];
     if (!graph) {
         auto g = new_graph(dtype);
@@ -151,7 +154,7 @@ bool cudnn_attention_backward(const Exec& exec, const AttentionSpec& s, const At
                            .set_attn_scale(static_cast<float>(s.scale));
         if (s.causal)
             options.set_diagonal_alignment(fe::DiagonalAlignment_t::TOP_LEFT).set_diagonal_band_right_bound(0);
-        options.set_deterministic_algorithm(true);
+        options.set_deterministic_algorithm(exec.gpu->deterministic);
         auto stats = g->tensor(Attributes()
                                    .set_uid(uid_stats)
                                    .set_data_type(fe::DataType_t::FLOAT)

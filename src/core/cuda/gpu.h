@@ -27,6 +27,7 @@ struct Gpu {
     void* workspace = nullptr;
     static constexpr std::size_t workspace_bytes = std::size_t{64} << 20;
     std::shared_ptr<void> gemm_plans, attention_plans;
+    bool deterministic = false;  ///< the libraries may only use algorithms that always give the same bits
 
     void synchronize() const;
     void memory_info(std::size_t& free, std::size_t& total) const;
