@@ -1,43 +1,96 @@
+// Column sums in fixed pieces of rows: blocks sum pieces, then the pieces' sums are added in order. No atomics.
 #include "ops/column_sum.h"
 #include "ops/cuda_types.cuh"
 
 namespace tera::ops::cuda {
 namespace {
 
-constexpr int piece_rows = 128;
+constexpr int lanes = 32, teams = 8, most_pieces = 128;
 
-template <class T, class A>
-__global__ void partial_sums(A* partial, const T* x, std::int64_t rows, std::int64_t n) {
-    std::int64_t col = blockIdx.x * std::int64_t{blockDim.x} + threadIdx.x, r0 = blockIdx.y * std::int64_t{piece_rows};
-    if (col >= n) return;
-    A sum = 0;
-    for (std::int64_t r = r0; r < r0 + piece_rows && r < rows; ++r) sum += widen(x[r * n + col]);
-    partial[blockIdx.y * n + col] = sum;
+/// A block sums one piece of rows over lanes·step columns; its teams take rows in turn and are then added in order.
+template <class T, class A, int step>
+__global__ void __launch_bounds__(lanes* teams)
+    sum_piece(A* partial, const T* x, std::int64_t rows, std::int64_t n, std::int64_t piece_rows) {
+    int lane = threadIdx.x % lanes, team = threadIdx.x / lanes;
+    std::int64_t col = (blockIdx.x * std::int64_t{lanes} + lane) * step, begin = blockIdx.y * piece_rows;
+    std::int64_t end = begin + piece_rows < rows ? begin + piece_rows : rows;
+    A sum[step] = {};
+    if (col < n) {
+#pragma unroll 4
+        for (std::int64_t r = begin + team; r < end; r += teams) {
+            auto few = load_few<step>(x + r * n + col);
+#pragma unroll
+            for (int k = 0; k < step; ++k) sum[k] += widen(few.v[k]);
+        }
+    }
+    __shared__ A shared[teams][step][lanes];
+#pragma unroll
+    for (int k = 0; k < step; ++k) shared[team][k][lane] = sum[k];
+    __syncthreads();
+    for (int i = threadIdx.x; i < lanes * step; i += lanes * teams) {
+        std::int64_t c = blockIdx.x * std::int64_t{lanes * step} + i;
+        if (c >= n) continue;
+        A all = 0;
+#pragma unroll
+        for (int t = 0; t < teams; ++t) all += shared[t][i % step][i / step];
+        partial[blockIdx.y * n + c] = all;
+    }
 }
 
 template <class A>
-__global__ void add_sums(A* out, const A* partial, std::int64_t pieces, std::int64_t n) {
-    std::int64_t col = blockIdx.x * std::int64_t{blockDim.x} + threadIdx.x;
-    if (col >= n) return;
+__global__ void __launch_bounds__(lanes* teams)
+    add_pieces(A* out, const A* partial, std::int64_t pieces, std::int64_t n) {
+    int lane = threadIdx.x % lanes, team = threadIdx.x / lanes;
+    std::int64_t col = blockIdx.x * std::int64_t{lanes} + lane;
     A sum = 0;
-    for (std::int64_t p = 0; p < pieces; ++p) sum += partial[p * n + col];
+    if (col < n)
+#pragma unroll 4
+        for (std::int64_t p = team; p < pieces; p += teams) sum += partial[p * n + col];
+    __shared__ A shared[teams][lanes];
+    shared[team][lane] = sum;
+    __syncthreads();
+    if (team != 0 || col >= n) return;
+    sum = 0;
+#pragma unroll
+    for (int t = 0; t < teams; ++t) sum += shared[t][lane];
     out[col] += sum;
 }
 
 }  // namespace
+
+void add_column_sums(const Exec& exec, Tensor out, ConstTensor partial) {
+    auto launch = [&](auto zero) {
+        using A = decltype(zero);
+        add_pieces<<<blocks_for(partial.cols(), lanes), lanes * teams, 0, exec.gpu->stream>>>(
+            out.ptr<A>(), partial.ptr<A>(), partial.rows(), partial.cols());
+    };
+    partial.dtype == DType::f64 ? launch(double{}) : launch(float{});
+    TERA_LAUNCHED();
+}
 
 void column_sum(const Exec& exec, Tensor out, ConstTensor x) {
     dispatch_float(x.dtype, [&](auto zero) {
         using T = decltype(zero);
         using A = acc_t<T>;
         ArenaScope scope(*exec.arena);
-        std::int64_t n = x.cols(), pieces = (x.rows() + piece_rows - 1) / piece_rows;
-        A* partial = exec.tensor(dtype_of<A>, {pieces, n}).template ptr<A>();
-        dim3 grid(blocks_for(n, 128), static_cast<unsigned>(pieces));
-        partial_sums<device_t<T>, A><<<grid, 128, 0, exec.gpu->stream>>>(partial, dptr<T>(x), x.rows(), n);
-        add_sums<A><<<blocks_for(n, 128), 128, 0, exec.gpu->stream>>>(out.ptr<A>(), partial, pieces, n);
+        std::int64_t n = x.cols(), rows = x.rows();
+        std::int64_t piece_rows = std::max<std::int64_t>(32, (rows + most_pieces - 1) / most_pieces);
+        std::int64_t pieces = (rows + piece_rows - 1) / piece_rows;
+        Tensor partial = exec.tensor(dtype_of<A>, {pieces, n});
+        if (exec.counts() || rows == 0) return;
+        auto launch = [&](auto width) {
+            constexpr int step = decltype(width)::value;
+            dim3 grid(blocks_for(n, lanes * step), static_cast<unsigned>(pieces));
+            sum_piece<device_t<T>, A, step>
+                <<<grid, lanes * teams, 0, exec.gpu->stream>>>(partial.ptr<A>(), dptr<T>(x), rows, n, piece_rows);
+        };
+        if (packs<device_t<T>>(n))
+            launch(std::integral_constant<int, Pack<device_t<T>>::n>{});
+        else
+            launch(std::integral_constant<int, 1>{});
+        TERA_LAUNCHED();
+        add_column_sums(exec, out, partial);
     });
-    TERA_LAUNCHED();
 }
 
 }  // namespace tera::ops::cuda

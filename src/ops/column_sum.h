@@ -5,6 +5,14 @@
 
 #include "core/exec.h"
 
+namespace tera::ops::cuda {
+
+void column_sum(const Exec& exec, Tensor out, ConstTensor x);
+/// out [N] += Σ over rows of partial [P,N], in order.
+void add_column_sums(const Exec& exec, Tensor out, ConstTensor partial);
+
+}  // namespace tera::ops::cuda
+
 namespace tera::ops::cpu {
 
 void column_sum(const Exec& exec, Tensor out, ConstTensor x);
@@ -19,6 +27,7 @@ void sum_in_pieces(const Exec& exec, std::int64_t rows, std::int64_t width, A* o
     ArenaScope scope(*exec.arena);
     std::int64_t grain = partial_rows(rows), pieces = (rows + grain - 1) / grain;
     A* partial = exec.zeros(dtype_of<A>, {pieces, width}).template ptr<A>();
+    if (exec.counts()) return;
     parallel_for(exec, rows, grain, [&](std::int64_t b, std::int64_t e) { f(b, e, partial + b / grain * width); });
     for (std::int64_t p = 0; p < pieces; ++p)
         for (std::int64_t i = 0; i < width; ++i) out[i] += partial[p * width + i];

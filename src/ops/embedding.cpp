@@ -18,7 +18,7 @@ Tensor embedding(const Exec& exec, ConstTensor word, ConstTensor position, const
 
 void embedding_backward(const Exec& exec, Tensor table_grad, ConstTensor dx, const std::int32_t* indices) {
     TERA_CHECK(table_grad.cols() == dx.cols(), table_grad.shape, dx.shape);
-    TERA_DISPATCH(exec, embedding_backward(exec, table_grad, dx, indices));
+    TERA_DISPATCH_WITH_SCRATCH(exec, embedding_backward(exec, table_grad, dx, indices));
 }
 
 }  // namespace tera::ops

@@ -1,5 +1,6 @@
 #include "ops/cuda_types.cuh"
 #include "ops/embedding.h"
+#include "ops/index_sort.h"
 
 namespace tera::ops::cuda {
 namespace {
@@ -22,34 +23,74 @@ __global__ void embedding_kernel(T* x, const T* word, const T* position, const s
     for (int k = 0; k < step; ++k) o[k] = narrow<T>(widen(w[k]) + widen(p[k]));
 }
 
-/// The first token with a given index adds up all of them, in order: no atomics, always the same bits.
-template <class T, class A>
-__global__ void embedding_backward_kernel(A* table, const T* dx, const std::int32_t* indices, std::int64_t T_count,
-                                          std::int64_t D) {
-    std::int64_t t = blockIdx.x;
-    std::int32_t index = indices[t];
-    __shared__ int seen_before;
-    if (threadIdx.x == 0) seen_before = 0;
-    __syncthreads();
-    for (std::int64_t u = threadIdx.x; u < t; u += blockDim.x)
-        if (indices[u] == index) seen_before = 1;
-    __syncthreads();
-    if (seen_before) return;
-    __shared__ std::int32_t window[1024];
-    for (std::int64_t col = threadIdx.x; col < (D + blockDim.x - 1) / blockDim.x * blockDim.x; col += blockDim.x) {
-        A sum = 0;
-        for (std::int64_t base = t; base < T_count; base += 1024) {
-            __syncthreads();
-            for (std::int64_t u = threadIdx.x; u < 1024 && base + u < T_count; u += blockDim.x)
-                window[u] = indices[base + u];
-            __syncthreads();
-            std::int64_t end = T_count - base < 1024 ? T_count - base : 1024;
-            if (col < D)
-                for (std::int64_t u = 0; u < end; ++u)
-                    if (window[u] == index) sum += widen(dx[(base + u) * D + col]);
-        }
-        if (col < D) table[std::int64_t{index} * D + col] += sum;
+/// A run of equal keys may cross the chunks of sorted tokens that blocks work on: a run inside one chunk is added to
+/// the table at once; of the others each chunk leaves its part in `parts` [chunks, 2, D], slot 0 for a run begun
+/// earlier and slot 1 for one that goes on after the chunk, and join_runs adds those up in order. No atomics, always
+/// the same bits.
+constexpr int chunk = 64, ahead = 4;
+
+template <class A, int step>
+__device__ void add_few(A* to, const Few<A, step>& x) {
+    auto old = load_few<step>(to);
+#pragma unroll
+    for (int k = 0; k < step; ++k) old.v[k] += x.v[k];
+    store_few(to, old);
+}
+
+template <class T, class A, int step>
+__global__ void sum_runs(A* table, A* parts, const T* dx, SortedIndices sorted, std::int64_t n, std::int64_t D) {
+    __shared__ std::int32_t keys[chunk + 2], rows[chunk];  // keys with one neighbour on either side, -1 beyond the ends
+    std::int64_t begin = blockIdx.x * std::int64_t{chunk}, rest = n - begin;
+    int count = rest < chunk ? static_cast<int>(rest) : chunk;
+    for (int i = threadIdx.x; i < count + 2; i += blockDim.x) {
+        std::int64_t at = begin + i - 1;
+        keys[i] = at >= 0 && at < n ? sorted.keys[at] : -1;
+        if (i < count) rows[i] = sorted.places[begin + i];
     }
+    __syncthreads();
+    std::int64_t col = (blockIdx.y * std::int64_t{blockDim.x} + threadIdx.x) * step;
+    if (col >= D) return;
+    Few<A, step> sum = {};
+    bool begins = keys[0] != keys[1];
+    for (int base = 0; base < count; base += ahead) {
+        Few<T, step> few[ahead];
+#pragma unroll
+        for (int k = 0; k < ahead; ++k)
+            if (base + k < count) few[k] = load_few<step>(dx + rows[base + k] * D + col);
+#pragma unroll
+        for (int k = 0; k < ahead; ++k) {
+            int i = base + k;
+            if (i >= count) break;
+#pragma unroll
+            for (int s = 0; s < step; ++s) sum.v[s] += widen(few[k].v[s]);
+            bool ends = keys[i + 2] != keys[i + 1];
+            if (!ends && i + 1 < count) continue;
+            if (begins && ends) {
+                add_few(table + std::int64_t{keys[i + 1]} * D + col, sum);
+            } else {
+                store_few(parts + (blockIdx.x * std::int64_t{2} + begins) * D + col, sum);
+            }
+            sum = {};
+            begins = true;
+        }
+    }
+}
+
+template <class A>
+__global__ void join_runs(A* table, const A* parts, const std::int32_t* keys, std::int64_t n, std::int64_t D) {
+    std::int64_t begin = blockIdx.x * std::int64_t{chunk}, end = begin + chunk;
+    if (end >= n || keys[end] != keys[end - 1]) return;  // no run leaves this chunk
+    std::int32_t key = keys[end - 1];
+    if (keys[begin] == key && begin > 0 && keys[begin - 1] == key) return;  // it began earlier
+    std::int64_t col = blockIdx.y * std::int64_t{blockDim.x} + threadIdx.x;
+    if (col >= D) return;
+    A sum = parts[(blockIdx.x * std::int64_t{2} + 1) * D + col];
+    for (std::int64_t c = blockIdx.x + 1;; ++c) {
+        sum += parts[c * 2 * D + col];
+        std::int64_t last = (c + 1) * chunk;
+        if (last >= n || keys[last] != key) break;
+    }
+    table[std::int64_t{key} * D + col] += sum;
 }
 
 }  // namespace
@@ -78,8 +119,23 @@ void embedding_backward(const Exec& exec, Tensor table_grad, ConstTensor dx, con
     dispatch_float(dx.dtype, [&](auto zero) {
         using T = decltype(zero);
         using A = acc_t<T>;
-        embedding_backward_kernel<device_t<T>, A><<<static_cast<unsigned>(dx.rows()), 256, 0, exec.gpu->stream>>>(
-            table_grad.ptr<A>(), dptr<T>(dx), indices, dx.rows(), dx.cols());
+        ArenaScope scope(*exec.arena);
+        std::int64_t n = dx.rows(), D = dx.cols(), chunks = (n + chunk - 1) / chunk;
+        SortedIndices sorted = sort_indices(exec, indices, n, table_grad.rows());
+        A* parts = exec.tensor(dtype_of<A>, {chunks, 2, D}).template ptr<A>();
+        if (exec.counts() || n == 0) return;
+        A* table = table_grad.ptr<A>();
+        auto launch = [&](auto width) {
+            constexpr int step = decltype(width)::value;
+            dim3 grid(static_cast<unsigned>(chunks), blocks_for(D, 128 * step));
+            sum_runs<device_t<T>, A, step><<<grid, 128, 0, exec.gpu->stream>>>(table, parts, dptr<T>(dx), sorted, n, D);
+        };
+        if (packs<device_t<T>>(D))
+            launch(std::integral_constant<int, Pack<device_t<T>>::n>{});
+        else
+            launch(std::integral_constant<int, 1>{});
+        dim3 grid(static_cast<unsigned>(chunks), blocks_for(D, 128));
+        join_runs<A><<<grid, 128, 0, exec.gpu->stream>>>(table, parts, sorted.keys, n, D);
     });
     TERA_LAUNCHED();
 }

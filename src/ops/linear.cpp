@@ -17,7 +17,6 @@ void check_2d(const char* what, const ConstTensor& t, std::int64_t cols) {
 TERA_BACKENDS(void linear(const Exec& exec, Tensor y, ConstTensor x, ConstTensor w, ConstTensor bias))
 TERA_BACKENDS(void linear_dgrad(const Exec& exec, Tensor dx, ConstTensor dy, ConstTensor w))
 TERA_BACKENDS(void linear_wgrad(const Exec& exec, Tensor dw, ConstTensor dy, ConstTensor x))
-TERA_BACKENDS(void column_sum(const Exec& exec, Tensor out, ConstTensor x))
 
 namespace cpu {
 
@@ -82,7 +81,7 @@ void linear_wgrad(const Exec& exec, Tensor dw, ConstTensor dy, ConstTensor x) {
 
 void bias_grad(const Exec& exec, Tensor db, ConstTensor dy) {
     TERA_CHECK(db.numel() == dy.cols(), db.shape, " for ", dy.shape);
-    TERA_DISPATCH(exec, column_sum(exec, db, dy));
+    TERA_DISPATCH_WITH_SCRATCH(exec, column_sum(exec, db, dy));
 }
 
 }  // namespace tera::ops

@@ -17,7 +17,7 @@ Tensor norm(const Exec& exec, const NormSpec& spec, ConstTensor x, ConstTensor w
 void norm_backward(const Exec& exec, const NormSpec& spec, const NormGrads& grads, ConstTensor dy, ConstTensor x,
                    ConstTensor w, const NormStats& stats) {
     TERA_CHECK(grads.dx.shape == x.shape && dy.shape == x.shape, grads.dx.shape, dy.shape, x.shape);
-    TERA_DISPATCH(exec, norm_backward(exec, spec, grads, dy, x, w, stats));
+    TERA_DISPATCH_WITH_SCRATCH(exec, norm_backward(exec, spec, grads, dy, x, w, stats));
 }
 
 Tensor head_norm(const Exec& exec, const NormSpec& spec, HeadCounts counts, ConstTensor qkv,
@@ -35,7 +35,7 @@ Tensor head_norm(const Exec& exec, const NormSpec& spec, HeadCounts counts, Cons
 void head_norm_backward(const Exec& exec, const NormSpec& spec, HeadCounts counts, const HeadNormGrads& grads,
                         Tensor dqkv, ConstTensor qkv, const HeadNormWeights& weights, const NormStats& stats) {
     TERA_CHECK(dqkv.shape == qkv.shape, dqkv.shape, qkv.shape);
-    TERA_DISPATCH(exec, head_norm_backward(exec, spec, counts, grads, dqkv, qkv, weights, stats));
+    TERA_DISPATCH_WITH_SCRATCH(exec, head_norm_backward(exec, spec, counts, grads, dqkv, qkv, weights, stats));
 }
 
 }  // namespace tera::ops

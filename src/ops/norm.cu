@@ -1,10 +1,15 @@
-// Forward: one block per row (one warp per head for the query/key norm). Backward: a fixed number of blocks walk the
-// rows, each thread summing the weight gradient of its own columns; a second kernel adds the blocks' sums in order.
+// LayerNorm and RMSNorm over rows. Forward: a row lies in the registers of one warp, or of one block where it is wider.
+// Backward: a fixed number of blocks walk the rows, each thread summing the gradients of its own columns; a second
+// kernel adds the blocks' sums in order.
+#include "ops/column_sum.h"
 #include "ops/cuda_types.cuh"
-#include "ops/norm.h"
+#include "ops/norm_backends.h"
 
 namespace tera::ops::cuda {
 namespace {
+
+// Enough to fill any GPU; fixed, so that sums and scratch memory are the same on all.
+constexpr std::int64_t backward_blocks = 396, head_backward_blocks = 2112;
 
 struct Spec {
     bool rms;
@@ -13,95 +18,204 @@ struct Spec {
 };
 Spec spec_of(const NormSpec& s) { return {s.rms, s.one_plus ? 1.0f : 0.0f, s.eps}; }
 
+/// Any width; reads the row three times.
 template <class T, class A>
-__global__ void norm_kernel(T* y, A* mean_out, A* rstd_out, const T* x, const T* w, const T* b, std::int64_t n,
-                            Spec spec) {
+__global__ void norm_any_width(T* y, A* mean_out, A* rstd_out, const T* x, const T* w, const T* b, std::int64_t n,
+                               Spec spec) {
     const T* row = x + blockIdx.x * n;
     T* out = y + blockIdx.x * n;
-    constexpr int step = Pack<T>::n;
-    bool by_packs = n % step == 0;
     A mean = 0, squares = 0;
-    auto each = [&](auto f) {
-        if (by_packs) {
-            for (std::int64_t i = threadIdx.x * step; i < n; i += blockDim.x * step) {
-                Pack<T> p = load_pack(row + i);
-#pragma unroll
-                for (int k = 0; k < step; ++k) f(i + k, widen(p.v[k]));
-            }
-        } else {
-            for (std::int64_t i = threadIdx.x; i < n; i += blockDim.x) f(i, widen(row[i]));
-        }
-    };
     if (!spec.rms) {
         A sum = 0;
-        each([&](std::int64_t, A v) { sum += v; });
+        for (std::int64_t i = threadIdx.x; i < n; i += blockDim.x) sum += widen(row[i]);
         mean = block_reduce(sum, Sum{}) / static_cast<A>(n);
     }
-    each([&](std::int64_t, A v) { squares += (v - mean) * (v - mean); });
+    for (std::int64_t i = threadIdx.x; i < n; i += blockDim.x) {
+        A v = widen(row[i]) - mean;
+        squares += v * v;
+    }
     squares = block_reduce(squares, Sum{});
     A rstd = A(1) / sqrt(squares / static_cast<A>(n) + static_cast<A>(spec.eps));
     if (threadIdx.x == 0) {
         rstd_out[blockIdx.x] = rstd;
         if (mean_out) mean_out[blockIdx.x] = mean;
     }
-    each([&](std::int64_t i, A v) {
-        A r = (v - mean) * rstd * (static_cast<A>(spec.one_plus) + widen(w[i]));
+    for (std::int64_t i = threadIdx.x; i < n; i += blockDim.x) {
+        A r = (widen(row[i]) - mean) * rstd * (static_cast<A>(spec.one_plus) + widen(w[i]));
         if (b) r += widen(b[i]);
         out[i] = narrow<T>(r);
-    });
+    }
 }
 
-constexpr int backward_threads = 256;
+constexpr int forward_threads = 256;
 
-/// Rows blockIdx.x, blockIdx.x + gridDim.x, ... Each thread owns the columns threadIdx.x + k·threads, k < chunks.
-template <class T, class A, int chunks>
-__global__ void norm_backward_kernel(T* dx, A* partial_w, A* partial_b, const T* dy, const T* x, const T* w,
-                                     const A* mean_in, const A* rstd_in, std::int64_t rows, std::int64_t n, Spec spec) {
-    A dw[chunks], db[chunks];
+/// Rows of whole packs; a row belongs to one warp or, if not one_warp, to the block. A thread holds packs lane,
+/// lane + team, ... of it.
+template <class T, class A, int packs, bool one_warp>
+__global__ void __launch_bounds__(forward_threads)
+    norm_rows(T* y, A* mean_out, A* rstd_out, const T* x, const T* w, const T* b, std::int64_t rows, int n, Spec spec) {
+    constexpr int step = Pack<T>::n, team = one_warp ? 32 : forward_threads;
+    std::int64_t row = one_warp ? blockIdx.x * std::int64_t{forward_threads / 32} + (threadIdx.x >> 5) : blockIdx.x;
+    if (row >= rows) return;
+    int first = (one_warp ? threadIdx.x & 31 : threadIdx.x) * step;
+    auto total = [](A v) {
+        if constexpr (one_warp)
+            return warp_sum(v);
+        else
+            return block_reduce(v, Sum{});
+    };
+    x += row * n;
+    y += row * n;
+    Pack<T> v[packs];
 #pragma unroll
-    for (int k = 0; k < chunks; ++k) dw[k] = db[k] = 0;
-    for (std::int64_t r = blockIdx.x; r < rows; r += gridDim.x) {
-        A mean = mean_in ? mean_in[r] : A(0), rstd = rstd_in[r], dot = 0, sum = 0;
-        A g[chunks], xhat[chunks];
+    for (int p = 0; p < packs; ++p)
+        if (int i = first + p * team * step; i < n) v[p] = load_pack(x + i);
+    A mean = 0, squares = 0;
+    if (!spec.rms) {
+        A sum = 0;
 #pragma unroll
-        for (int k = 0; k < chunks; ++k) {
-            std::int64_t i = threadIdx.x + std::int64_t{k} * backward_threads;
-            g[k] = xhat[k] = 0;
-            if (i < n) {
-                A d = widen(dy[r * n + i]);
-                xhat[k] = (widen(x[r * n + i]) - mean) * rstd;
-                g[k] = d * (static_cast<A>(spec.one_plus) + widen(w[i]));
-                dot += g[k] * xhat[k];
-                sum += g[k];
-                dw[k] += d * xhat[k];
-                db[k] += d;
+        for (int p = 0; p < packs; ++p)
+            if (first + p * team * step < n)
+#pragma unroll
+                for (int k = 0; k < step; ++k) sum += widen(v[p].v[k]);
+        mean = total(sum) / static_cast<A>(n);
+    }
+#pragma unroll
+    for (int p = 0; p < packs; ++p)
+        if (first + p * team * step < n)
+#pragma unroll
+            for (int k = 0; k < step; ++k) {
+                A d = widen(v[p].v[k]) - mean;
+                squares += d * d;
             }
-        }
-        dot = block_reduce(dot, Sum{}) / static_cast<A>(n);
-        sum = spec.rms ? A(0) : block_reduce(sum, Sum{}) / static_cast<A>(n);
-#pragma unroll
-        for (int k = 0; k < chunks; ++k) {
-            std::int64_t i = threadIdx.x + std::int64_t{k} * backward_threads;
-            if (i < n) dx[r * n + i] = narrow<T>(widen(dx[r * n + i]) + rstd * (g[k] - sum - xhat[k] * dot));
-        }
+    A rstd = A(1) / sqrt(total(squares) / static_cast<A>(n) + static_cast<A>(spec.eps));
+    if (first == 0) {
+        rstd_out[row] = rstd;
+        if (mean_out) mean_out[row] = mean;
     }
 #pragma unroll
-    for (int k = 0; k < chunks; ++k) {
-        std::int64_t i = threadIdx.x + std::int64_t{k} * backward_threads;
-        if (i < n) {
-            partial_w[blockIdx.x * n + i] = dw[k];
-            if (partial_b) partial_b[blockIdx.x * n + i] = db[k];
+    for (int p = 0; p < packs; ++p) {
+        int i = first + p * team * step;
+        if (i >= n) continue;
+        Pack<T> weight = load_pack(w + i), bias, out;
+        if (b) bias = load_pack(b + i);
+#pragma unroll
+        for (int k = 0; k < step; ++k) {
+            A r = (widen(v[p].v[k]) - mean) * rstd * (static_cast<A>(spec.one_plus) + widen(weight.v[k]));
+            if (b) r += widen(bias.v[k]);
+            out.v[k] = narrow<T>(r);
         }
+        store_pack(y + i, out);
     }
 }
 
+constexpr int backward_threads = 512;  // at most
+
+template <class T, class A>
+struct BackwardArgs {
+    T* dx;
+    const T *dy, *x, *w;
+    const A *mean, *rstd;
+    A* partial[3];  ///< [blocks, n] each: dw, db, column sums of dx as it came; null: not wanted
+    std::int64_t rows;
+    int n;
+    Spec spec;
+};
+
+/// Both sums over the block on every thread, with one barrier: calls must alternate between two places.
 template <class A>
-__global__ void add_partials(A* out, const A* partial, std::int64_t count, std::int64_t n) {
-    std::int64_t i = blockIdx.x * std::int64_t{blockDim.x} + threadIdx.x;
-    if (i >= n) return;
-    A sum = 0;
-    for (std::int64_t p = 0; p < count; ++p) sum += partial[p * n + i];
-    out[i] += sum;
+__device__ void sum_pair(A& a, A& b, A (&place)[2][backward_threads / 32]) {
+    a = warp_sum(a);
+    b = warp_sum(b);
+    if ((threadIdx.x & 31) == 0) {
+        place[0][threadIdx.x >> 5] = a;
+        place[1][threadIdx.x >> 5] = b;
+    }
+    __syncthreads();
+    a = b = 0;
+    for (int w = 0; w < static_cast<int>(blockDim.x) / 32; ++w) {
+        a += place[0][w];
+        b += place[1][w];
+    }
+}
+
+/// Rows blockIdx.x, blockIdx.x + gridDim.x, ... A thread owns `groups` groups of `step` columns, a block's width apart.
+/// The next row is asked for before the sums of this one are waited for.
+template <class T, class A, int step, int groups>
+__global__ void __launch_bounds__(backward_threads) norm_backward_rows(BackwardArgs<T, A> io) {
+    constexpr bool ahead = step > 1 && groups <= 2;
+    struct Row {
+        Few<T, step> dy[groups], x[groups], dx[groups];
+        A mean, rstd;
+    };
+    __shared__ A places[2][2][backward_threads / 32];
+    const int first = static_cast<int>(threadIdx.x) * step, stride = static_cast<int>(blockDim.x) * step, n = io.n;
+    auto load = [&](Row& row, std::int64_t r) {
+#pragma unroll
+        for (int g = 0; g < groups; ++g)
+            if (int i = first + g * stride; i < n) {
+                row.dy[g] = load_few<step>(io.dy + r * n + i);
+                row.x[g] = load_few<step>(io.x + r * n + i);
+                row.dx[g] = load_few<step>(io.dx + r * n + i);
+            }
+        row.mean = io.mean ? io.mean[r] : A(0);
+        row.rstd = io.rstd[r];
+    };
+    A sums[3][groups][step] = {};
+    Few<T, step> weight[groups];
+#pragma unroll
+    for (int g = 0; g < groups; ++g)
+        if (int i = first + g * stride; i < n) weight[g] = load_few<step>(io.w + i);
+    const A one_plus = static_cast<A>(io.spec.one_plus), share = A(1) / static_cast<A>(n);
+    Row row, next;
+    int turn = 0;
+    if (ahead && blockIdx.x < io.rows) load(next, blockIdx.x);
+    for (std::int64_t r = blockIdx.x; r < io.rows; r += gridDim.x, turn ^= 1) {
+        if constexpr (ahead) {
+            row = next;
+            if (r + gridDim.x < io.rows) load(next, r + gridDim.x);
+        } else {
+            load(row, r);
+        }
+        A dot = 0, sum = 0;
+#pragma unroll
+        for (int g = 0; g < groups; ++g)
+            if (first + g * stride < n)
+#pragma unroll
+                for (int k = 0; k < step; ++k) {
+                    A d = widen(row.dy[g].v[k]), xhat = (widen(row.x[g].v[k]) - row.mean) * row.rstd;
+                    A scaled = d * (one_plus + widen(weight[g].v[k]));
+                    dot += scaled * xhat;
+                    sum += scaled;
+                    sums[0][g][k] += d * xhat;
+                    sums[1][g][k] += d;
+                    sums[2][g][k] += widen(row.dx[g].v[k]);
+                }
+        sum_pair(dot, sum, places[turn]);
+        dot *= share;
+        sum = io.spec.rms ? A(0) : sum * share;
+#pragma unroll
+        for (int g = 0; g < groups; ++g) {
+            int i = first + g * stride;
+            if (i >= n) continue;
+            Few<T, step> out;
+#pragma unroll
+            for (int k = 0; k < step; ++k) {
+                A d = widen(row.dy[g].v[k]), xhat = (widen(row.x[g].v[k]) - row.mean) * row.rstd;
+                A change = row.rstd * (d * (one_plus + widen(weight[g].v[k])) - sum - xhat * dot);
+                out.v[k] = narrow<T>(widen(row.dx[g].v[k]) + change);
+            }
+            store_few(io.dx + r * n + i, out);
+        }
+    }
+#pragma unroll
+    for (int which = 0; which < 3; ++which)
+        if (A* to = io.partial[which])
+#pragma unroll
+            for (int g = 0; g < groups; ++g)
+                if (int i = first + g * stride; i < n)
+#pragma unroll
+                    for (int k = 0; k < step; ++k) to[blockIdx.x * std::int64_t{n} + i + k] = sums[which][g][k];
 }
 
 /// One warp per (token, head); the weight sums of a block's heads stay in shared memory.
@@ -203,26 +317,35 @@ const device_t<T>* optional_in(const ConstTensor& t) {
     return t ? dptr<T>(t) : nullptr;
 }
 
-/// Calls f with the smallest of 1, 2, 4, ... that covers `need`.
-template <int most, class F>
-void with_chunks(std::int64_t need, const F& f) {
-    TERA_CHECK(need <= most, "norm over too wide a row: ", need, " chunks");
-    if (need <= 1)
-        f(std::integral_constant<int, 1>{});
-    else if (need <= 2)
-        f(std::integral_constant<int, 2>{});
-    else if (need <= 4)
-        f(std::integral_constant<int, 4>{});
-    else if (need <= 8)
-        f(std::integral_constant<int, 8>{});
-    else if constexpr (most > 8) {
-        if (need <= 16)
-            f(std::integral_constant<int, 16>{});
-        else if (need <= 32)
-            f(std::integral_constant<int, 32>{});
-        else
-            f(std::integral_constant<int, most>{});
-    }
+/// Calls f with the smallest of the given sizes, in rising order, that covers `need`; false if none does.
+template <int... sizes, class F>
+bool with_least(std::int64_t need, const F& f) {
+    bool done = false;
+    auto attempt = [&](auto size) {
+        if (done || need > decltype(size)::value) return;
+        f(size);
+        done = true;
+    };
+    (attempt(std::integral_constant<int, sizes>{}), ...);
+    return done;
+}
+
+template <class T>
+void launch_backward(const Exec& exec, unsigned blocks, const BackwardArgs<device_t<T>, acc_t<T>>& args) {
+    auto launch = [&](auto step, auto groups) {
+        constexpr int width = decltype(step)::value, count = decltype(groups)::value;
+        std::int64_t threads = ((args.n + width - 1) / width + count - 1) / count;
+        norm_backward_rows<device_t<T>, acc_t<T>, width, count>
+            <<<blocks, static_cast<unsigned>((threads + 31) / 32 * 32), 0, exec.gpu->stream>>>(args);
+    };
+    constexpr int pack = Pack<device_t<T>>::n;
+    std::int64_t rounds = (args.n + backward_threads - 1) / backward_threads;
+    if (packs<device_t<T>>(args.n) && with_least<1, 2, 4, 16>((rounds + pack - 1) / pack, [&](auto groups) {
+            launch(std::integral_constant<int, pack>{}, groups);
+        }))
+        return;
+    bool fits = with_least<2, 8, 32>(rounds, [&](auto groups) { launch(std::integral_constant<int, 1>{}, groups); });
+    TERA_CHECK(fits, "norm over too wide a row: ", args.n);
 }
 
 }  // namespace
@@ -232,10 +355,28 @@ void norm(const Exec& exec, const NormSpec& spec, Tensor y, ConstTensor x, Const
     dispatch_float(x.dtype, [&](auto zero) {
         using T = decltype(zero);
         using A = acc_t<T>;
-        norm_kernel<device_t<T>, A>
-            <<<static_cast<unsigned>(x.rows()), x.cols() >= 2048 ? 256 : 128, 0, exec.gpu->stream>>>(
-                dptr<T>(y), optional<A>(stats.mean), stats.rstd.ptr<A>(), dptr<T>(x), dptr<T>(w), optional_in<T>(b),
-                x.cols(), spec_of(spec));
+        using D = device_t<T>;
+        A *mean = optional<A>(stats.mean), *rstd = stats.rstd.ptr<A>();
+        cudaStream_t stream = exec.gpu->stream;
+        std::int64_t rows = x.rows(), n = x.cols(), team_packs = (n + 32 * Pack<D>::n - 1) / (32 * Pack<D>::n);
+        constexpr int warps = forward_threads / 32;
+        if (packs<D>(n)) {
+            if (with_least<2, 4, 8, 12, 16>(team_packs, [&](auto count) {
+                    norm_rows<D, A, decltype(count)::value, true>
+                        <<<blocks_for(rows, warps), forward_threads, 0, stream>>>(dptr<T>(y), mean, rstd, dptr<T>(x),
+                                                                                  dptr<T>(w), optional_in<T>(b), rows,
+                                                                                  static_cast<int>(n), spec_of(spec));
+                }))
+                return;
+            if (with_least<4, 16>((team_packs + warps - 1) / warps, [&](auto count) {
+                    norm_rows<D, A, decltype(count)::value, false><<<blocks_for(rows, 1), forward_threads, 0, stream>>>(
+                        dptr<T>(y), mean, rstd, dptr<T>(x), dptr<T>(w), optional_in<T>(b), rows, static_cast<int>(n),
+                        spec_of(spec));
+                }))
+                return;
+        }
+        norm_any_width<D, A><<<static_cast<unsigned>(rows), 256, 0, stream>>>(
+            dptr<T>(y), mean, rstd, dptr<T>(x), dptr<T>(w), optional_in<T>(b), n, spec_of(spec));
     });
     TERA_LAUNCHED();
 }
@@ -246,18 +387,26 @@ void norm_backward(const Exec& exec, const NormSpec& spec, const NormGrads& grad
         using T = decltype(zero);
         using A = acc_t<T>;
         ArenaScope scope(*exec.arena);
-        std::int64_t n = x.cols(), blocks = std::min<std::int64_t>(x.rows(), 4 * exec.gpu->multiprocessors);
-        A* pw = exec.tensor(dtype_of<A>, {blocks, n}).template ptr<A>();
-        A* pb = grads.db ? exec.tensor(dtype_of<A>, {blocks, n}).template ptr<A>() : nullptr;
-        cudaStream_t stream = exec.gpu->stream;
-        with_chunks<64>((n + backward_threads - 1) / backward_threads, [&](auto chunks) {
-            norm_backward_kernel<device_t<T>, A, decltype(chunks)::value>
-                <<<static_cast<unsigned>(blocks), backward_threads, 0, stream>>>(
-                    dptr<T>(grads.dx), pw, pb, dptr<T>(dy), dptr<T>(x), dptr<T>(w), optional<A>(stats.mean),
-                    stats.rstd.ptr<A>(), x.rows(), n, spec_of(spec));
-        });
-        add_partials<A><<<blocks_for(n, 128), 128, 0, stream>>>(grads.dw.ptr<A>(), pw, blocks, n);
-        if (pb) add_partials<A><<<blocks_for(n, 128), 128, 0, stream>>>(grads.db.ptr<A>(), pb, blocks, n);
+        std::int64_t n = x.cols();
+        const Tensor outs[3] = {grads.dw, grads.db, grads.dx_sum};
+        Tensor partial[3];
+        for (int k = 0; k < 3; ++k)
+            if (outs[k]) partial[k] = exec.tensor(dtype_of<A>, {backward_blocks, n});
+        if (exec.counts() || x.rows() == 0) return;
+        auto blocks = static_cast<unsigned>(std::min<std::int64_t>(x.rows(), backward_blocks));
+        launch_backward<T>(exec, blocks,
+                           {dptr<T>(grads.dx),
+                            dptr<T>(dy),
+                            dptr<T>(x),
+                            dptr<T>(w),
+                            optional<A>(stats.mean),
+                            stats.rstd.ptr<A>(),
+                            {optional<A>(partial[0]), optional<A>(partial[1]), optional<A>(partial[2])},
+                            x.rows(),
+                            static_cast<int>(n),
+                            spec_of(spec)});
+        for (int k = 0; k < 3; ++k)
+            if (outs[k]) add_column_sums(exec, outs[k], partial[k].slice(0, blocks));
     });
     TERA_LAUNCHED();
 }
@@ -283,15 +432,17 @@ void head_norm_backward(const Exec& exec, const NormSpec& spec, HeadCounts count
         using T = decltype(zero);
         using A = acc_t<T>;
         ArenaScope scope(*exec.arena);
-        std::int64_t K = counts.head_dim, blocks = std::min<std::int64_t>(qkv.rows(), 16 * exec.gpu->multiprocessors);
-        A* partial = exec.tensor(dtype_of<A>, {blocks, 4, K}).template ptr<A>();
-        with_chunks<8>((K + 31) / 32, [&](auto chunks) {
+        std::int64_t K = counts.head_dim, blocks = std::min(qkv.rows(), head_backward_blocks);
+        A* partial = exec.tensor(dtype_of<A>, {head_backward_blocks, 4, K}).template ptr<A>();
+        if (exec.counts()) return;
+        bool fits = with_least<1, 2, 4, 8>((K + 31) / 32, [&](auto chunks) {
             head_norm_backward_kernel<device_t<T>, A, decltype(chunks)::value>
                 <<<static_cast<unsigned>(blocks), 32, 0, exec.gpu->stream>>>(
                     dptr<T>(dqkv), partial, dptr<T>(qkv), dptr<T>(weights.wq), dptr<T>(weights.wk),
                     optional<A>(stats.mean), stats.rstd.ptr<A>(), qkv.rows(), static_cast<int>(counts.heads),
                     static_cast<int>(counts.kv_heads), static_cast<int>(K), spec_of(spec));
         });
+        TERA_CHECK(fits, "norm over too wide a head: ", K);
         add_head_partials<A><<<4, 128, 0, exec.gpu->stream>>>(grads.dwq.ptr<A>(), optional<A>(grads.dbq),
                                                               grads.dwk.ptr<A>(), optional<A>(grads.dbk), partial,
                                                               blocks, static_cast<int>(K));

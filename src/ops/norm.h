@@ -26,6 +26,8 @@ struct NormGrads {
     Tensor dx;  ///< += : the gradient of the residual stream
     Tensor dw;  ///< +=
     Tensor db;  ///< += ; absent without bias
+    /// += Σ over rows of dx as it came, if wanted: the gradient of a bias that was added to the stream before.
+    Tensor dx_sum = {};
 };
 void norm_backward(const Exec& exec, const NormSpec& spec, const NormGrads& grads, ConstTensor dy, ConstTensor x,
                    ConstTensor w, const NormStats& stats);

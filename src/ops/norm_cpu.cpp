@@ -92,6 +92,7 @@ void norm(const Exec& exec, const NormSpec& spec, Tensor y, ConstTensor x, Const
 
 void norm_backward(const Exec& exec, const NormSpec& spec, const NormGrads& grads, ConstTensor dy, ConstTensor x,
                    ConstTensor w, const NormStats& stats) {
+    if (grads.dx_sum) column_sum(exec, grads.dx_sum, grads.dx);
     dispatch_float(x.dtype, [&](auto zero) {
         using T = decltype(zero);
         using A = acc_t<T>;
@@ -108,6 +109,7 @@ void norm_backward(const Exec& exec, const NormSpec& spec, const NormGrads& grad
                 row.template backward<true>(dx + r * n, part, grads.db ? part + n : nullptr, pdy + r * n, px + r * n,
                                             pw, mean ? mean[r] : A(0), rstd[r]);
         });
+        if (exec.counts()) return;
         A* dw = grads.dw.ptr<A>();
         for (std::int64_t i = 0; i < n; ++i) dw[i] += sums[i];
         if (grads.db)
@@ -169,6 +171,7 @@ void head_norm_backward(const Exec& exec, const NormSpec& spec, HeadCounts count
                                                  rstd[t * normed + h]);
                 }
         });
+        if (exec.counts()) return;
         for (std::int64_t i = 0; i < K; ++i) {
             grads.dwq.ptr<A>()[i] += sums[i];
             grads.dwk.ptr<A>()[i] += sums[2 * K + i];

@@ -51,10 +51,10 @@ struct Twins {
         for (std::int64_t n : sizes) {
             bool decay = n != 131;
             std::string name = cat("p", n);
-            cpu.push_back(std::make_unique<Param>(
-                Param{name, {n}, {}, {}, decay, {}, w.random(type.value, {n}), w.zeros(type.grad, {n})}));
-            gpu.push_back(std::make_unique<Param>(
-                Param{name, {n}, {}, {}, decay, {}, g.up(cpu.back()->value), g.up(cpu.back()->grad)}));
+            cpu.push_back(std::make_unique<Param>(Param{name, {n}, {}, {}, decay, {}}));
+            cpu.back()->value = w.random(type.value, {n}), cpu.back()->grad = w.zeros(type.grad, {n});
+            gpu.push_back(std::make_unique<Param>(*cpu.back()));
+            gpu.back()->value = g.up(cpu.back()->value), gpu.back()->grad = g.up(cpu.back()->grad);
         }
         on_cpu = std::make_unique<Optimizer>(rule.make(), list(cpu), w.store, w.ctx.temp);
         on_gpu = std::make_unique<Optimizer>(rule.make(), list(gpu), g.store, g.ctx.temp);

@@ -20,8 +20,7 @@ namespace tera {
 class ParamSet {
   public:
     Param& add(const std::string& name, std::int64_t n, DType value, DType grad, bool weight_decay = true) {
-        params_.push_back(std::make_unique<Param>(
-            Param{name, Shape{n}, ShardSpec{}, AxisSet{}, weight_decay, Init{}, Tensor{}, Tensor{}}));
+        params_.push_back(std::make_unique<Param>(Param{name, Shape{n}, ShardSpec{}, AxisSet{}, weight_decay, Init{}}));
         params_.back()->value = arena_.zeros(value, Shape{n});
         params_.back()->grad = arena_.zeros(grad, Shape{n});
         return *params_.back();
