@@ -82,6 +82,16 @@ std::unique_ptr<Tokenizer> tokenizer_for(const ParsedArgs& args, const Checkpoin
         config.merge_file = saved.text("merge_file", "");
         config.tokenizer_model = saved.text("tokenizer_model", "");
         config.vocab_size = saved.integer("vocab_size", 0);
+        config.vocab_extra_ids = saved.integer("vocab_extra_ids", 0);
+        config.tiktoken_pattern = saved.text("tiktoken_pattern", "");
+        config.tiktoken_num_special_tokens = saved.integer("tiktoken_num_special_tokens", 1000);
+        // The copies in the checkpoint count where the files have gone.
+        const auto instead = [&](std::string& path, const char* name) {
+            if (!path.empty() && !std::filesystem::exists(path) && !beside(name).empty()) path = beside(name);
+        };
+        instead(config.tokenizer_model, "tokenizer.model");
+        instead(config.tokenizer_model, "tokenizer.json");
+        instead(config.vocab_file, "vocab.txt");
         if (!config.tokenizer_type.empty()) return make_tokenizer(config);
     }
     config.tokenizer_model = beside("tokenizer.json");
@@ -97,7 +107,8 @@ class LoadedModel {
     LoadedModel(const CheckpointLocation& location, const HfModel& description, Workspace& workspace)
         : arena_(Arena::Kind::real, workspace.engine().memory()), model_(inference_config(description.config), {}, 0) {
         const DType stored = description.dtype.value_or(DType::f32);
-        const bool widen = stored == DType::f16 && workspace.engine().device() == Device::cpu;  // there only for storage
+        const bool widen =
+            stored == DType::f16 && workspace.engine().device() == Device::cpu;  // there only for storage
         const std::vector<Param*> params = params_of(model_);
         for (Param* p : params) p->value = arena_.tensor(widen ? DType::f32 : stored, p->full_shape);
         load_checkpoint(location, {model_.config(), params, {}, workspace.ctx().temp},

@@ -14,11 +14,8 @@ void add_tokenizer_fields(FieldList& list) {
         .one_of({"BertWordPieceLowerCase", "BertWordPieceCase", "GPT2BPETokenizer", "SentencePieceTokenizer",
                  "GPTSentencePieceTokenizer", "HuggingFaceTokenizer", "Llama2Tokenizer", "TikTokenizer",
                  "MultimodalTokenizer", "NullTokenizer", "NullMultimodalTokenizer", "SFTTokenizer"})
-        .later_for({"BertWordPieceLowerCase", "BertWordPieceCase", "SentencePieceTokenizer",
-                    "GPTSentencePieceTokenizer", "HuggingFaceTokenizer", "Llama2Tokenizer", "TikTokenizer",
-                    "MultimodalTokenizer", "NullMultimodalTokenizer", "SFTTokenizer"},
-                   "GPT2BPETokenizer and NullTokenizer are built; data tokenised elsewhere trains with NullTokenizer "
-                   "and --vocab-size");
+        .later_for({"MultimodalTokenizer", "NullMultimodalTokenizer", "SFTTokenizer"},
+                   "data tokenised elsewhere trains with NullTokenizer and --vocab-size");
     list.add("vocab-file", &C::vocab_file, "vocabulary (GPT-2: JSON, BERT: one token per line)");
     list.add("merge-file", &C::merge_file, "BPE merges");
     list.add("vocab-size", &C::vocab_size,
@@ -28,7 +25,7 @@ void add_tokenizer_fields(FieldList& list) {
     list.add("tiktoken-pattern", &C::tiktoken_pattern, "which pre-tokenisation pattern: v1 or v2");
     list.add("tiktoken-num-special-tokens", &C::tiktoken_num_special_tokens,
              "special tokens in front of the vocabulary");
-    list.unbound(FlagStatus::later, "tiktoken vocabularies are not built", {{"tiktoken-special-tokens", "s+"}});
+    list.add("tiktoken-special-tokens", &C::tiktoken_special_tokens, "names of the first of these");
 }
 
 void add_source_fields(FieldList& list) {

@@ -216,6 +216,7 @@ struct RunConfig {
     int64_t vocab_extra_ids = 0;
     std::string tiktoken_pattern;
     int64_t tiktoken_num_special_tokens = 1000;
+    std::vector<std::string> tiktoken_special_tokens;
     std::vector<std::string> data_path;
     std::vector<std::string> train_data_path;
     std::vector<std::string> valid_data_path;

@@ -43,20 +43,22 @@ PieceTrie::PieceTrie(std::vector<std::pair<std::string_view, std::int32_t>> entr
     }
 }
 
-/// The first base at which all of these children are free. Where nearly all is taken is not looked at again.
+/// The first base at which all of these children are free. Places that were passed over many times are given up, so
+/// that the search stays short.
 std::uint32_t PieceTrie::find_base(const std::vector<unsigned char>& bytes) {
+    constexpr std::uint32_t patience = 256;
     const auto is_free = [this](std::uint32_t at) { return nodes_[at].parent == none; };
-    std::uint32_t tried = 0;
+    while (!is_free(first_free_)) {
+        ++first_free_;
+        if (nodes_.size() < std::size_t{first_free_} + 768) nodes_.resize(nodes_.size() * 2);
+    }
+    std::uint32_t passed = 0;
     for (std::uint32_t at = std::max<std::uint32_t>(first_free_, bytes[0]);; ++at) {
         if (nodes_.size() < std::size_t{at} + 768) nodes_.resize(nodes_.size() * 2);
-        if (!is_free(at)) continue;
         const std::uint32_t base = at - bytes[0];
         const auto fits = [&](unsigned char byte) { return is_free(base + byte); };
-        if (std::all_of(bytes.begin(), bytes.end(), fits)) return base;
-        if (++tried == 64) {
-            first_free_ = at;
-            tried = 0;
-        }
+        if (is_free(at) && std::all_of(bytes.begin(), bytes.end(), fits)) return base;
+        if (++passed % patience == 0) first_free_ = std::max(first_free_, at);
     }
 }
 

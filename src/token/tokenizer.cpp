@@ -5,9 +5,12 @@
 
 #include "core/error.h"
 #include "io/crc32c.h"
+#include "token/bert_tokenizer.h"
 #include "token/gpt2_bpe.h"
+#include "token/hf_tokenizer.h"
 #include "token/null_tokenizer.h"
 #include "token/sentencepiece_tokenizer.h"
+#include "token/tiktoken_tokenizer.h"
 
 namespace tera {
 
@@ -32,6 +35,22 @@ Made make_sentencepiece(const Config& config) {
     return load_sentencepiece(config.tokenizer_model, flavour, config.vocab_extra_ids);
 }
 
+template <bool lower_case>
+Made make_bert(const Config& config) {
+    need(config.vocab_file, "--vocab-file", config, "a vocab.txt");
+    return load_bert(config.vocab_file, {lower_case, config.vocab_extra_ids});
+}
+
+Made make_tiktoken(const Config& config) {
+    need(config.tokenizer_model, "--tokenizer-model", config, "a vocabulary file, .json or .tiktoken");
+    return load_tiktoken(config);
+}
+
+Made make_hugging_face(const Config& config) {
+    need(config.tokenizer_model, "--tokenizer-model", config, "a tokenizer.json or the folder that holds it");
+    return load_hugging_face_tokenizer(config.tokenizer_model);
+}
+
 Made make_null(const Config& config) {
     if (config.vocab_size <= 0) usage_error("--vocab-size is missing: NullTokenizer needs the number of ids");
     return std::make_unique<NullTokenizer>(config.vocab_size);
@@ -47,6 +66,10 @@ constexpr std::array types = {
     Type{"SentencePieceTokenizer", make_sentencepiece<SentencePieceFlavour::megatron>, true},
     Type{"GPTSentencePieceTokenizer", make_sentencepiece<SentencePieceFlavour::gpt>},
     Type{"Llama2Tokenizer", make_sentencepiece<SentencePieceFlavour::llama2>},
+    Type{"BertWordPieceLowerCase", make_bert<true>, true},
+    Type{"BertWordPieceCase", make_bert<false>, true},
+    Type{"HuggingFaceTokenizer", make_hugging_face},
+    Type{"TikTokenizer", make_tiktoken},
     Type{"NullTokenizer", make_null},
 };
 

@@ -126,6 +126,9 @@ void Trainer::set_up_tokenizer() {
     flags.tokenizer_model = config_.tokenizer_model;
     flags.vocab_size = config_.vocab_size.value_or(0);
     flags.vocab_extra_ids = config_.vocab_extra_ids;
+    flags.tiktoken_pattern = config_.tiktoken_pattern;
+    flags.tiktoken_num_special_tokens = config_.tiktoken_num_special_tokens;
+    flags.tiktoken_special_tokens = config_.tiktoken_special_tokens;
     tokenizer_ = make_tokenizer(flags);
     config_.padded_vocab_size = pad_vocab_size(tokenizer_->vocab_size(), config_.make_vocab_size_divisible_by,
                                                config_.tensor_model_parallel_size);

@@ -8,6 +8,8 @@
 
 #include "core/error.h"
 #include "io/json_file.h"
+#include "token/sentencepiece_tokenizer.h"
+#include "token/tiktoken_tokenizer.h"
 
 namespace tera {
 namespace {
@@ -93,32 +95,6 @@ std::int64_t count_tokenizer_json(const std::string& path) {
     return static_cast<std::int64_t>(tokens.size());
 }
 
-/// Pieces of a SentencePiece model: the entries of field 1 of the protocol-buffer message it is.
-std::int64_t count_sentencepieces(const std::string& path) {
-    const std::string bytes = read_text_file(path);
-    size_t at = 0;
-    const auto varint = [&]() -> std::uint64_t {
-        std::uint64_t value = 0;
-        for (int shift = 0; shift < 64 && at < bytes.size(); shift += 7) {
-            const auto byte = static_cast<unsigned char>(bytes[at++]);
-            value |= std::uint64_t{byte & 0x7fu} << shift;
-            if (byte < 0x80) return value;
-        }
-        usage_error(path, ": not a SentencePiece model (broken at byte ", at, ")");
-    };
-    std::int64_t pieces = 0;
-    while (at < bytes.size()) {
-        const std::uint64_t tag = varint();
-        if ((tag & 7) != 2) usage_error(path, ": not a SentencePiece model (unexpected field at byte ", at, ")");
-        const std::uint64_t length = varint();
-        if (length > bytes.size() - at)
-            usage_error(path, ": the SentencePiece model is cut off at byte ", bytes.size());
-        pieces += (tag >> 3) == 1 ? 1 : 0;
-        at += length;
-    }
-    return pieces;
-}
-
 /// --vocab-size, else the usual size, for a tokenizer whose file is not there.
 VocabSize assumed(const RunConfig& config, std::int64_t usual, const std::string& file_flag, const std::string& file) {
     const std::string missing = file.empty() ? "no " + file_flag + " given" : file + " is not there";
@@ -148,12 +124,13 @@ VocabSize hugging_face_size(const RunConfig& config) {
 
 VocabSize sentencepiece_size(const RunConfig& config, std::int64_t usual) {
     if (!is_file(config.tokenizer_model)) return assumed(config, usual, "--tokenizer-model", config.tokenizer_model);
-    if (config.tokenizer_type == "SentencePieceTokenizer") {
-        // The pieces are not the whole vocabulary: which of up to seven special tokens are added depends on the model.
-        return assumed(config, 0, "--tokenizer-model (SentencePieceTokenizer adds special tokens to the pieces of)",
-                       "");
-    }
-    return {count_sentencepieces(config.tokenizer_model), "counted in " + config.tokenizer_model};
+    // The pieces are not always the whole vocabulary: which special tokens are added depends on the model.
+    const auto flavour =
+        config.tokenizer_type == "SentencePieceTokenizer" ? SentencePieceFlavour::megatron : SentencePieceFlavour::gpt;
+    const bool has_extra_ids = flavour == SentencePieceFlavour::megatron;
+    const auto tokenizer =
+        load_sentencepiece(config.tokenizer_model, flavour, has_extra_ids ? config.vocab_extra_ids : 0);
+    return {tokenizer->vocab_size(), "counted in " + config.tokenizer_model};
 }
 
 }  // namespace
@@ -168,8 +145,15 @@ VocabSize find_vocab_size(const RunConfig& config) {
     if (type == "HuggingFaceTokenizer") return hugging_face_size(config);
     if (type == "Llama2Tokenizer") return sentencepiece_size(config, 32000);
     if (type == "SentencePieceTokenizer" || type == "GPTSentencePieceTokenizer") return sentencepiece_size(config, 0);
-    if (type == "TikTokenizer")
-        return {config.vocab_size.value_or(131072), config.vocab_size ? "--vocab-size" : "usual size of TikTokenizer"};
+    if (type == "TikTokenizer") {
+        if (config.vocab_size || !is_file(config.tokenizer_model) || config.tokenizer_model.ends_with(".json"))
+            return {config.vocab_size.value_or(131072),
+                    config.vocab_size ? "--vocab-size" : "usual size of TikTokenizer"};
+        TokenizerConfig flags;
+        flags.tokenizer_model = config.tokenizer_model;
+        flags.tiktoken_pattern = config.tiktoken_pattern;
+        return {load_tiktoken(flags)->vocab_size(), "counted in " + config.tokenizer_model};
+    }
     if (type == "NullTokenizer") {
         if (!config.vocab_size) usage_error("NullTokenizer needs --vocab-size");
         return {*config.vocab_size + 1, "--vocab-size and the end-of-document token of NullTokenizer"};
