@@ -64,9 +64,16 @@ ArgParser make_parser() {
     parser.flag("skip-invalid")
         .help("leave out lines that are not valid, name and count them; else the first ends the run")
         .group(input);
-    parser.flag("split-sentences").help("refused: not built yet").group(input);
-    parser.flag("keep-newlines").help("belongs to --split-sentences").group(input);
-    parser.option("lang", ArgType::text).defaults("english").help("belongs to --split-sentences").group(input);
+    parser.flag("split-sentences")
+        .help("cut texts into sentences, each a sequence of its own; the files are PREFIX_KEY_sentence")
+        .group(input);
+    parser.flag("keep-newlines")
+        .help("with --split-sentences: white space behind a sentence stays part of it")
+        .group(input);
+    parser.option("lang", ArgType::text)
+        .defaults("english")
+        .help("with --split-sentences: whose abbreviations to know")
+        .group(input);
     add_tokenizer_flags(parser);
     parser.flag("append-eod").help("end each document with the tokenizer's end-of-document token").group("tokenizer");
     parser.option("output-prefix", ArgType::text).required().help("path of the output without suffix").group(output);
@@ -86,24 +93,31 @@ ArgParser make_parser() {
     parser.flag("keep-sequential-samples")
         .help("with --partitions: equal blocks in a row, so that the joined files have the order of the input")
         .group(runtime);
-    parser.flag("find-optimal-num-workers").help("refused: the default is one worker per core").group(runtime);
+    parser.flag("find-optimal-num-workers")
+        .help("only measure how fast each number of --workers-to-check is, and write nothing")
+        .group(runtime);
     parser.option("workers-to-check", ArgType::integer)
         .values(ArgCount::one_or_more())
-        .help("belongs to --find-optimal-num-workers")
+        .help("with --find-optimal-num-workers; default 1, 2, 4, ... up to the number of cores")
         .group(runtime);
-    parser.option("max-documents", ArgType::integer).help("belongs to --find-optimal-num-workers").group(runtime);
+    parser.option("max-documents", ArgType::integer)
+        .defaults("100000")
+        .help("with --find-optimal-num-workers: documents to read each time")
+        .group(runtime);
     return parser;
 }
 
-void check_unbuilt(const ParsedArgs& args) {
-    if (args.boolean("split_sentences")) usage_error("--split-sentences is not built yet; leave it out");
-    if (args.boolean("find_optimal_num_workers"))
-        usage_error("--find-optimal-num-workers is not built; leave --workers out to use every core");
-    for (const std::string name : {"keep-newlines", "lang", "workers-to-check", "max-documents"}) {
-        std::string dest = name;
-        std::replace(dest.begin(), dest.end(), '-', '_');
-        if (args.given(dest))
-            std::fprintf(stderr, "--%s changes nothing here: the flag it belongs to is not given\n", name.c_str());
+void note_idle_flags(const ParsedArgs& args) {
+    struct Pair {
+        const char *name, *dest, *owner, *owner_dest;
+    };
+    for (const Pair& pair :
+         {Pair{"keep-newlines", "keep_newlines", "split-sentences", "split_sentences"},
+          Pair{"lang", "lang", "split-sentences", "split_sentences"},
+          Pair{"workers-to-check", "workers_to_check", "find-optimal-num-workers", "find_optimal_num_workers"},
+          Pair{"max-documents", "max_documents", "find-optimal-num-workers", "find_optimal_num_workers"}}) {
+        if (args.given(pair.dest) && !args.boolean(pair.owner_dest))
+            std::fprintf(stderr, "--%s changes nothing: --%s is not given\n", pair.name, pair.owner);
     }
 }
 
@@ -201,10 +215,45 @@ PreprocessOptions options_of(const ParsedArgs& args) {
     options.output_prefix = args.text("output_prefix");
     options.json_keys = args.list("json_keys");
     options.append_eod = args.boolean("append_eod");
+    options.split_sentences = args.boolean("split_sentences");
+    options.sentences = {args.text("lang"), args.boolean("keep_newlines")};
     const std::int64_t workers = args.has("workers") ? args.integer("workers") : ThreadPool::default_size();
     if (workers < 1 || workers > 4096) usage_error("--workers ", workers, " is out of range; give 1 to 4096");
     options.workers = static_cast<int>(workers);
     return options;
+}
+
+/// --find-optimal-num-workers.
+int find_workers(const ParsedArgs& args, const Tokenizer& tokenizer, PreprocessOptions options) {
+    const std::int64_t most = args.integer("max_documents");
+    if (most < 1) usage_error("--max-documents ", most, " is out of range; give at least 1");
+    std::vector<std::int64_t> counts;
+    if (args.given("workers_to_check")) {
+        counts = args.integers("workers_to_check");
+    } else {
+        const std::int64_t cores = ThreadPool::default_size();
+        for (std::int64_t n = 1; n < cores; n *= 2) counts.push_back(n);
+        counts.push_back(cores);
+    }
+    std::int64_t best = 0;
+    double best_rate = 0;
+    for (const std::int64_t count : counts) {
+        if (count < 1 || count > 4096) usage_error("--workers-to-check ", count, " is out of range; give 1 to 4096");
+        options.workers = static_cast<int>(count);
+        const Clock::time_point began = Clock::now();
+        const PreprocessProgress done = measure_preprocess(tokenizer, options, most);
+        const double seconds = seconds_since(began), rate = static_cast<double>(done.documents) / seconds;
+        std::printf("%lld workers: %lld documents in %.2f s, %.1f docs/s, %.1f MB/s\n", static_cast<long long>(count),
+                    static_cast<long long>(done.documents), seconds, rate,
+                    static_cast<double>(done.bytes) / seconds / 1048576);
+        std::fflush(stdout);
+        if (rate > best_rate) {
+            best = count;
+            best_rate = rate;
+        }
+    }
+    std::printf("The fastest is --workers %lld\n", static_cast<long long>(best));
+    return 0;
 }
 
 }  // namespace
@@ -213,11 +262,14 @@ int cmd_preprocess(const CommandArgs& args) {
     const Clock::time_point start = Clock::now();
     const ParsedArgs parsed = make_parser().parse(args);
     if (parsed.help_wanted) return 0;
-    check_unbuilt(parsed);
+    note_idle_flags(parsed);
     const PreprocessOptions options = options_of(parsed);
     const std::int64_t log_interval = parsed.integer("log_interval");
     if (log_interval < 1) usage_error("--log-interval ", log_interval, " is out of range; give at least 1");
     const auto tokenizer = make_tokenizer(tokenizer_config(parsed));
+    if (parsed.boolean("find_optimal_num_workers")) return find_workers(parsed, *tokenizer, options);
+    if (!options.split_sentences && tokenizer->name().starts_with("BertWordPiece"))
+        std::printf("Are you sure you don't want to split sentences?\n");
     for (const std::string& input : options.inputs) std::printf("Opening %s\n", input.c_str());
     std::printf("Time to startup: %s\n", python_float(seconds_since(start)).c_str());
     std::fflush(stdout);

@@ -48,7 +48,7 @@ class BlockPipeline {
   private:
     void work(const Tokenizer& tokenizer, const PreprocessOptions& options) {
         try {
-            BlockTokenizer block_tokenizer(tokenizer, options.json_keys, options.append_eod, options.skip_invalid);
+            BlockTokenizer block_tokenizer(tokenizer, options);
             InputBlock records;
             while (const std::optional<std::size_t> number = take(records)) {
                 TokenBlock block = block_tokenizer.tokenize(records);
@@ -121,6 +121,7 @@ void check_options(const PreprocessOptions& options) {
         usage_error("--workers ", options.workers, " is out of range; give 1 to 4096");
     if (options.partitions < 1 || options.partitions > 1000)
         usage_error("--partitions ", options.partitions, " is out of range; give 1 to 1000");
+    if (options.split_sentences) (void)abbreviations_of(options.sentences.language);  // refused here if it is not known
     if (options.json_keys.empty()) usage_error("--json-keys is empty; name at least one key");
     auto keys = options.json_keys;
     std::sort(keys.begin(), keys.end());
@@ -147,7 +148,7 @@ std::int64_t records_per_partition(const PreprocessOptions& options, const Input
 }  // namespace
 
 std::string preprocess_output(const PreprocessOptions& options, const std::string& key) {
-    return options.output_prefix + "_" + key + "_document";
+    return options.output_prefix + "_" + key + (options.split_sentences ? "_sentence" : "_document");
 }
 
 std::vector<std::string> preprocess_written(const PreprocessOptions& options) {
@@ -190,6 +191,26 @@ PreprocessProgress preprocess(const Tokenizer& tokenizer, const PreprocessOption
     }
     writer.finish();
     return writer.progress();
+}
+
+PreprocessProgress measure_preprocess(const Tokenizer& tokenizer, const PreprocessOptions& options,
+                                      std::int64_t most_documents) {
+    PreprocessOptions lenient = options;
+    lenient.skip_invalid = true;
+    check_options(lenient);
+    const FoundInputs found = find_inputs(lenient.inputs, lenient.input_format);
+    InputBlocks input({found.files, lenient.json_keys, lenient.block_bytes, true});
+    BlockPipeline pipeline(tokenizer, lenient, input);
+    PreprocessProgress progress;
+    while (const std::optional<TokenBlock> block = pipeline.next()) {
+        if (block->fatal) usage_error(*block->fatal);
+        for (const std::size_t characters : block->characters)
+            progress.characters += static_cast<std::int64_t>(characters);
+        for (const std::size_t bytes : block->bytes) progress.bytes += static_cast<std::int64_t>(bytes);
+        progress.documents += static_cast<std::int64_t>(block->bytes.size());
+        if (progress.documents >= most_documents) break;
+    }
+    return progress;
 }
 
 }  // namespace tera

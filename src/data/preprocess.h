@@ -11,6 +11,7 @@
 #include <string>
 #include <vector>
 
+#include "token/sentence_splitter.h"
 #include "token/tokenizer.h"
 
 namespace tera {
@@ -18,9 +19,12 @@ namespace tera {
 struct PreprocessOptions {
     std::vector<std::string> inputs;                // files, patterns, folders, "-" (data/input_files.h)
     std::string input_format = "auto";              // or jsonl, csv, parquet
-    std::string output_prefix;                      // files PREFIX_KEY_document.bin and .idx
+    std::string output_prefix;                      // files PREFIX_KEY_document.bin and .idx, or _sentence
     std::vector<std::string> json_keys = {"text"};  // of CSV and Parquet: the columns
     bool append_eod = false;                        // after the last sequence of each document that has tokens
+    /// Cut texts into sentences (token/sentence_splitter.h): each is a sequence of its own.
+    bool split_sentences = false;
+    SentenceSplitter::Options sentences;
     bool skip_invalid = false;  // leave out records that give no document, and count them; else the first ends the run
     int workers = 1;
     /// Above 1, documents go to so many pairs PREFIX_{i}_KEY_document in turns, or in equal blocks in a row with
@@ -54,5 +58,10 @@ std::vector<std::string> preprocess_written(const PreprocessOptions& options);
 /// (or row); the same one whatever the number of workers.
 PreprocessProgress preprocess(const Tokenizer& tokenizer, const PreprocessOptions& options,
                               const std::function<void(const PreprocessProgress&)>& report = {});
+
+/// Reads and tokenises the first so many documents with options.workers, and writes nothing: how fast it is. Records
+/// that give no document are passed over.
+PreprocessProgress measure_preprocess(const Tokenizer& tokenizer, const PreprocessOptions& options,
+                                      std::int64_t most_documents);
 
 }  // namespace tera

@@ -21,10 +21,10 @@ void cut_to(std::size_t documents, KeyTokens& key) {
 
 }  // namespace
 
-BlockTokenizer::BlockTokenizer(const Tokenizer& tokenizer, const std::vector<std::string>& keys, bool append_eod,
-                               bool skip_bad)
-    : encoder_(tokenizer.make_encoder()), line_(keys), skip_bad_(skip_bad) {
-    if (append_eod) eod_ = tokenizer.eod();
+BlockTokenizer::BlockTokenizer(const Tokenizer& tokenizer, const PreprocessOptions& options)
+    : encoder_(tokenizer.make_encoder()), line_(options.json_keys), skip_bad_(options.skip_invalid) {
+    if (options.append_eod) eod_ = tokenizer.eod();
+    if (options.split_sentences) splitter_.emplace(options.sentences);
 }
 
 TokenBlock BlockTokenizer::tokenize(const InputBlock& block) {
@@ -89,21 +89,31 @@ void BlockTokenizer::tokenize_rows(const TextColumns& rows, TokenBlock& out) {
     }
 }
 
+void BlockTokenizer::add_sequence(std::string_view text, KeyTokens& out) {
+    const std::size_t before = out.tokens.size();
+    encoder_->encode(text, out.tokens);
+    const std::size_t length = out.tokens.size() - before;
+    if (length >= static_cast<std::size_t>(std::numeric_limits<std::int32_t>::max()))
+        usage_error("gives ", length, " tokens, more than a sequence can hold");
+    if (length > 0) out.sequence_lengths.push_back(static_cast<std::int32_t>(length));
+}
+
 template <class Texts>
-void BlockTokenizer::add_document(const Texts& sentences, KeyTokens& out) {
+void BlockTokenizer::add_document(const Texts& texts, KeyTokens& out) {
     const std::size_t first_token = out.tokens.size(), first_sequence = out.sequence_lengths.size();
     const auto end_document = [&] {
         out.document_tokens.push_back(out.tokens.size() - first_token);
         out.document_sequences.push_back(out.sequence_lengths.size() - first_sequence);
     };
     try {
-        for (const auto& sentence : sentences) {
-            const std::size_t before = out.tokens.size();
-            encoder_->encode(sentence, out.tokens);
-            const std::size_t length = out.tokens.size() - before;
-            if (length >= static_cast<std::size_t>(std::numeric_limits<std::int32_t>::max()))
-                usage_error("gives ", length, " tokens, more than a sequence can hold");
-            if (length > 0) out.sequence_lengths.push_back(static_cast<std::int32_t>(length));
+        for (const auto& text : texts) {
+            if (!splitter_) {
+                add_sequence(text, out);
+                continue;
+            }
+            sentences_.clear();
+            splitter_->split(text, sentences_);
+            for (const std::string_view sentence : sentences_) add_sequence(sentence, out);
         }
     } catch (const UsageError&) {
         end_document();  // so that add_bad() can take it back

@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "data/input_blocks.h"
+#include "data/preprocess.h"
 #include "data/preprocess_lines.h"
 #include "token/tokenizer.h"
 
@@ -43,8 +44,8 @@ struct TokenBlock {
 /// What one worker needs besides the block.
 class BlockTokenizer {
   public:
-    /// With skip_bad, goes on behind records that give no document; else stops at the first.
-    BlockTokenizer(const Tokenizer& tokenizer, const std::vector<std::string>& keys, bool append_eod, bool skip_bad);
+    /// With skip_invalid, goes on behind records that give no document; else stops at the first.
+    BlockTokenizer(const Tokenizer& tokenizer, const PreprocessOptions& options);
 
     TokenBlock tokenize(const InputBlock& block);
 
@@ -53,11 +54,14 @@ class BlockTokenizer {
     void tokenize_rows(const TextColumns& rows, TokenBlock& out);
     bool add_bad(const std::string& why, std::size_t good, TokenBlock& out) const;
     template <class Texts>
-    void add_document(const Texts& sentences, KeyTokens& out);
+    void add_document(const Texts& texts, KeyTokens& out);
+    void add_sequence(std::string_view text, KeyTokens& out);
 
     std::unique_ptr<Encoder> encoder_;
     KeyedStrings line_;
     std::optional<std::int32_t> eod_;
+    std::optional<SentenceSplitter> splitter_;
+    std::vector<std::string_view> sentences_;
     bool skip_bad_;
 };
 

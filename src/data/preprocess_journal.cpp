@@ -24,9 +24,18 @@ std::string identity_of(const Tokenizer& tokenizer, const PreprocessOptions& opt
         inputs.push_back({file.path, static_cast<int>(file.format), file.size, info.st_mtim.tv_sec,
                           info.st_mtim.tv_nsec, static_cast<std::uint64_t>(info.st_ino)});
     }
-    const nlohmann::json all = {journal_version,      inputs,           options.json_keys,      options.append_eod,
-                                options.skip_invalid, tokenizer.name(), tokenizer.vocab_size(), tokenizer.eod(),
-                                tokenizer.checksum()};
+    const nlohmann::json all = {journal_version,
+                                inputs,
+                                options.json_keys,
+                                options.append_eod,
+                                options.skip_invalid,
+                                tokenizer.name(),
+                                tokenizer.vocab_size(),
+                                tokenizer.eod(),
+                                tokenizer.checksum(),
+                                options.split_sentences,
+                                options.sentences.language,
+                                options.sentences.keep_newlines};
     return all.dump(-1, ' ', false, nlohmann::json::error_handler_t::replace);
 }
 

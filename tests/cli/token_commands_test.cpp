@@ -86,19 +86,21 @@ TEST_F(TokenCommands, AFullDiskIsOneLineAndLeavesNothing) {
     EXPECT_FALSE(std::filesystem::exists(folder_ / "full.jsonl"));
 }
 
-TEST_F(TokenCommands, WhatIsNotBuiltIsRefusedByName) {
+TEST_F(TokenCommands, WhatCannotBeIsRefusedByName) {
     struct Refused {
         std::vector<std::string> flags;
         const char* name;
     };
     for (const auto& [flags, name] :
-         std::vector<Refused>{{{"--split-sentences"}, "--split-sentences"},
+         std::vector<Refused>{{{"--split-sentences", "--lang", "klingon"}, "--lang klingon"},
                               {{"--partitions", "0"}, "--partitions 0"},
-                              {{"--tokenizer-type", "TikTokenizer"}, "TikTokenizer"},
-                              {{"--tiktoken-pattern", "v1"}, "--tiktoken-pattern"},
+                              {{"--tokenizer-type", "SFTTokenizer"}, "SFTTokenizer"},
+                              {{"--tokenizer-type", "TikTokenizer"}, "--tokenizer-model"},
+                              {{"--tokenizer-type", "Llama2Tokenizer"}, "--tokenizer-model"},
+                              {{"--vocab-extra-ids", "3"}, "--vocab-extra-ids"},
                               {{"--workers", "0"}, "--workers 0"},
                               {{"--log-interval", "0"}, "--log-interval 0"},
-                              {{"--find-optimal-num-workers"}, "--find-optimal-num-workers"},
+                              {{"--find-optimal-num-workers", "--workers-to-check", "0"}, "--workers-to-check 0"},
                               {{"--json-key"}, "--json-keys"}}) {
         std::vector<std::string> args = {"preprocess", "--input", corpus(), "--output-prefix", folder_ / "x"};
         args.insert(args.end(), flags.begin(), flags.end());
