@@ -1,10 +1,11 @@
 #!/usr/bin/env bash
-# setup.sh [--tests] [--parquet] [--oracle]   install what is missing to build and run, from apt
+# setup.sh [--tests] [--parquet] [--oracle | --oracle-text]   install what is missing to build and run, from apt
 #
 #   --tests    also what scripts/test.sh uses (GoogleTest, clang-format, clang's fuzzer)
 #   --parquet  also pyarrow in .venv, from PyPI, whose libraries read Parquet; without it Parquet input is refused
 #   --oracle   also a Python environment in .venv with the reference programs (torch, transformers, ...) that the
 #              oracle tests compare with; without PyPI it says so and those tests skip by name
+#   --oracle-text  only those for tokenizers (tokenizers, tiktoken, sentencepiece, transformers), without torch
 #
 # For Debian 12, Ubuntu 22.04 and 24.04. As root or with sudo. What is already there, from wherever, is left alone; when
 # nothing is missing no network is needed.
@@ -16,6 +17,7 @@ for argument in "$@"; do
         --tests) with_tests=1 ;;
         --parquet) with_parquet=1 ;;
         --oracle) with_oracle=1 ;;
+        --oracle-text) with_oracle=text ;;
         -h | --help) usage; exit 0 ;;
         *) die "unknown argument '$argument' (see --help)" ;;
     esac
@@ -162,16 +164,28 @@ if [ $with_parquet = 1 ]; then
     fi
 fi
 
-if [ $with_oracle = 1 ]; then
-    step "Reference programs for the oracle tests (.venv)"
-    if [ -x "$ROOT/.venv/bin/python" ] && "$ROOT/.venv/bin/python" -c 'import torch, transformers' 2>/dev/null; then
+# What the oracle tests of tokenizers compare with, and what those of models and checkpoints need besides.
+text_oracles=(tokenizers tiktoken sentencepiece transformers numpy pyarrow)
+model_oracles=(safetensors torch)
+
+# install_oracles PACKAGE...: what is missing, or a note that PyPI cannot be reached
+install_oracles() {
+    local imports
+    imports=$(IFS=,; echo "$*")
+    if [ -x "$ROOT/.venv/bin/python" ] && "$ROOT/.venv/bin/python" -c "import $imports" 2>/dev/null; then
         note "all there already"
-    else
-        make_venv
-        if from_pypi numpy safetensors tokenizers transformers && from_pypi torch; then
-            note "installed torch, transformers, tokenizers, safetensors, numpy"
-        else
-            note "PyPI cannot be reached: the oracle tests will skip by name"
-        fi
+        return
     fi
+    make_venv
+    if from_pypi "$@"; then
+        note "installed $*"
+    else
+        note "PyPI cannot be reached: the oracle tests will skip by name"
+    fi
+}
+
+if [ $with_oracle != 0 ]; then
+    step "Reference programs for the oracle tests (.venv)"
+    install_oracles "${text_oracles[@]}"
+    [ $with_oracle = text ] || install_oracles "${model_oracles[@]}"
 fi

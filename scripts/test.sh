@@ -4,6 +4,8 @@
 # Stages, all by default, in this order:
 #   checks    who may include whom; clang-format
 #   release   optimised build, all tests
+#   oracle    tokenizers beside the real packages from PyPI, some thousand texts each (TERA_ORACLE_CASES for more); a
+#             package that is not there, and cannot be fetched, is skipped by name
 #   asan      AddressSanitizer and UBSan, the fast tests
 #   tsan      ThreadSanitizer, the tests that use threads
 #   fuzz      every parser of foreign bytes, TERA_FUZZ_SECONDS each (default 10); libFuzzer with clang, else our own
@@ -14,7 +16,7 @@
 # A stage that fails does not stop the others; the summary at the end says what failed and where the log is.
 source "$(dirname "${BASH_SOURCE[0]}")/common.sh"
 
-all_stages=(checks release asan tsan fuzz)
+all_stages=(checks release oracle asan tsan fuzz)
 stages=()
 for argument in "$@"; do
     case $argument in
@@ -62,6 +64,46 @@ stage_checks() {
 
 stage_release() {
     scripts/build.sh --tests --bench && run_ctest build -LE 'cuda|multi'
+}
+
+# Files of known models make these tests sharper; without them they make their own.
+stage_oracle() {
+    local python=${TERA_ORACLE_PYTHON:-$ROOT/.venv/bin/python} data=$ROOT/../shared/data name wrong=0 status
+    [ -x "$ROOT/build/teratron" ] || scripts/build.sh --tests --bench || return 1
+    if [ -z "${TERA_ORACLE_PYTHON:-}" ]; then
+        scripts/setup.sh --oracle-text || note "no Python environment could be made"
+    fi
+    if ! command -v "$python" >/dev/null; then
+        note "skipped: there is no Python with the reference packages (scripts/setup.sh --oracle-text)"
+        return 0
+    fi
+    for name in tokenizers hf sentencepiece tiktoken bert; do
+        local arguments=(build/teratron --cases "${TERA_ORACLE_CASES:-$(oracle_cases $name)}") files=()
+        case $name in
+            tokenizers) files=(--vocab gpt2/gpt2-vocab.json --merges gpt2/gpt2-merges.txt) ;;
+            sentencepiece) files=(--model sentencepiece/bpe-example.model) ;;
+            tiktoken) files=(--cl100k tiktoken/cl100k_base.tiktoken.gz) ;;
+            bert) files=(--uncased bert/bert-base-uncased-vocab.txt --cased bert/bert-base-cased-vocab.txt) ;;
+        esac
+        while [ ${#files[@]} -gt 0 ]; do
+            [ ! -e "$data/${files[1]}" ] || arguments+=("${files[0]}" "$data/${files[1]}")
+            files=("${files[@]:2}")
+        done
+        note "${name}_oracle.py ${arguments[*]}"
+        status=0
+        "$python" "tests/oracle/${name}_oracle.py" "${arguments[@]}" || status=$?
+        [ $status = 0 ] || [ $status = 77 ] || wrong=1
+    done
+    return $wrong
+}
+
+# As many texts as some ten seconds allow.
+oracle_cases() {
+    case $1 in
+        tokenizers | tiktoken) echo 5000 ;;
+        hf | bert) echo 1000 ;;
+        *) echo 500 ;;
+    esac
 }
 
 stage_asan() {

@@ -8,6 +8,7 @@
 #include <unistd.h>
 
 #include <chrono>
+#include <map>
 #include <random>
 #include <thread>
 
@@ -39,30 +40,69 @@ bool run_and_kill(const Words& args, int milliseconds) {
     return WIFSIGNALED(status);
 }
 
-TEST(SlowPreprocessKill, AnyInstantAndStartedAgainGivesTheSameBytes) {
-    const TemporaryFolder folder;
+struct Mode {
+    const char* name;
+    std::string (*line)(std::mt19937& random);
+    Words flags;
+};
+
+std::string numbers(std::mt19937& random) {
+    std::string text;
+    for (unsigned n = random() % 200; n > 0; --n) text += std::to_string(random() % 60000) + " ";
+    return text + "1";
+}
+
+std::string prose(std::mt19937& random) {
+    const char* const words[] = {"the",       "quick", "brown",   "fox",  "don't",
+                                 "Mr. Smith", "3.14",  "foo_bar", "it's", "na\u00efve"};
+    std::string text;
+    for (unsigned n = random() % 30; n > 0; --n) {
+        text += "He";
+        for (unsigned k = random() % 12; k > 0; --k) text += std::string(" ") + words[random() % std::size(words)];
+        text += random() % 4 == 0 ? "?\\n\\n" : ". ";
+    }
+    return text;
+}
+
+const std::string golden = std::string(TERA_SOURCE_DIR) + "/tests/golden/";
+
+class SlowPreprocessKill : public testing::TestWithParam<Mode> {
+  protected:
+    Words to(const std::string& prefix) const {
+        Words all = {"preprocess",        "--input", folder_ / "in.jsonl", "--append-eod",  "--workers", "2",
+                     "--resume-interval", "0.02",    "--output-prefix",    folder_ / prefix};
+        all.insert(all.end(), GetParam().flags.begin(), GetParam().flags.end());
+        return all;
+    }
+    /// The finished files of a run, by the part of their names behind the prefix.
+    std::map<std::string, std::string> outputs(const std::string& prefix) const {
+        std::map<std::string, std::string> files;
+        for (const auto& entry : std::filesystem::directory_iterator(folder_.path())) {
+            const std::string name = entry.path().filename();
+            if (name.starts_with(prefix + "_") && (name.ends_with(".bin") || name.ends_with(".idx")))
+                files[name.substr(prefix.size())] = read_file(entry.path());
+        }
+        return files;
+    }
+    void remove(const std::string& prefix) const {
+        for (const auto& [name, bytes] : outputs(prefix)) std::filesystem::remove(folder_ / (prefix + name));
+    }
+
+    TemporaryFolder folder_;
+};
+
+TEST_P(SlowPreprocessKill, AnyInstantAndStartedAgainGivesTheSameBytes) {
     std::mt19937 random(7);
     std::string text;
-    while (text.size() < (std::size_t{48} << 20)) {
-        text += "{\"text\": \"";
-        for (unsigned n = random() % 200; n > 0; --n) text += std::to_string(random() % 60000) + " ";
-        text += "1\"}\n";
-    }
-    write_file(folder / "in.jsonl", text);
-    const Words flags = {"preprocess",        "--input", folder / "in.jsonl", "--tokenizer-type", "NullTokenizer",
-                         "--vocab-size",      "60001",   "--append-eod",      "--workers",        "2",
-                         "--resume-interval", "0.02",    "--output-prefix"};
-    const auto to = [&](const std::string& prefix) {
-        Words all = flags;
-        all.push_back(folder / prefix);
-        return all;
-    };
+    while (text.size() < (std::size_t{32} << 20)) text += "{\"text\": \"" + GetParam().line(random) + "\"}\n";
+    write_file(folder_ / "in.jsonl", text);
     const auto began = std::chrono::steady_clock::now();
-    ASSERT_EQ(teratron(to("whole")).exit_code, 0);
+    const Outcome undisturbed = teratron(to("whole"));
+    ASSERT_EQ(undisturbed.exit_code, 0) << undisturbed.err;
     const int whole_ms = static_cast<int>(
         std::chrono::duration_cast<std::chrono::milliseconds>(std::chrono::steady_clock::now() - began).count());
-    const std::string bin = read_file(folder / "whole_text_document.bin"),
-                      idx = read_file(folder / "whole_text_document.idx");
+    const auto whole = outputs("whole");
+    ASSERT_GE(whole.size(), 2u);
     int killed = 0, resumed = 0;
     for (int n = 0; n < 10; ++n) {
         const std::string prefix = "out" + std::to_string(n);
@@ -70,25 +110,37 @@ TEST(SlowPreprocessKill, AnyInstantAndStartedAgainGivesTheSameBytes) {
             const int at = whole_ms / 5 + static_cast<int>(random() % static_cast<unsigned>(whole_ms));
             if (!run_and_kill(to(prefix), at)) break;
             ++killed;
-            if (std::filesystem::exists(folder / (prefix + "_text_document.idx"))) {  // killed on its way out
-                EXPECT_TRUE(read_file(folder / (prefix + "_text_document.idx")) == idx) << n;
-                EXPECT_TRUE(read_file(folder / (prefix + "_text_document.bin")) == bin) << n;
-            }
+            // A file that has its final name is finished.
+            for (const auto& [name, bytes] : outputs(prefix)) EXPECT_TRUE(bytes == whole.at(name)) << n << name;
         }
         const Outcome again = teratron(to(prefix));
         ASSERT_EQ(again.exit_code, 0) << again.err;
         resumed += again.err.find("Going on after") != std::string::npos;
-        EXPECT_TRUE(read_file(folder / (prefix + "_text_document.bin")) == bin) << n;
-        EXPECT_TRUE(read_file(folder / (prefix + "_text_document.idx")) == idx) << n;
-        for (const char* suffix : {".bin", ".idx"})
-            std::filesystem::remove(folder / (prefix + "_text_document" + suffix));
+        EXPECT_TRUE(outputs(prefix) == whole) << n;
+        remove(prefix);
     }
     EXPECT_GE(killed, 5);
     EXPECT_GE(resumed, 1) << "of " << killed << " killed";  // a slow disk may not have stored anything before a kill
-    std::size_t files = 0;
-    for ([[maybe_unused]] const auto& entry : std::filesystem::directory_iterator(folder.path())) ++files;
-    EXPECT_EQ(files, 3u);  // the input and the first output
+    remove("whole");
+    for (const auto& entry : std::filesystem::directory_iterator(folder_.path()))
+        EXPECT_EQ(entry.path().filename(), "in.jsonl");
 }
+
+INSTANTIATE_TEST_SUITE_P(
+    SlowModes, SlowPreprocessKill,
+    testing::Values(Mode{"documents", numbers, {"--tokenizer-type", "NullTokenizer", "--vocab-size", "60001"}},
+                    Mode{"sentences",
+                         prose,
+                         {"--split-sentences", "--tokenizer-type", "GPTSentencePieceTokenizer", "--tokenizer-model",
+                          golden + "sentencepiece/bpe.model"}},
+                    Mode{"sentences_kept",
+                         prose,
+                         {"--split-sentences", "--keep-newlines", "--vocab-file", golden + "bpe/vocab.json",
+                          "--merge-file", golden + "bpe/merges.txt"}},
+                    Mode{"partitions",
+                         numbers,
+                         {"--partitions", "3", "--tokenizer-type", "NullTokenizer", "--vocab-size", "60001"}}),
+    [](const auto& info) { return std::string(info.param.name); });
 
 TEST(PreprocessInput, ComesThroughAPipeAndFromLists) {
     const TemporaryFolder folder;

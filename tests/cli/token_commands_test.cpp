@@ -1,6 +1,8 @@
 // The commands that prepare data, run as a user runs them.
 #include <gtest/gtest.h>
 
+#include <cstring>
+
 #include "cli/process.h"
 
 namespace tera::test {
@@ -75,15 +77,52 @@ TEST_F(TokenCommands, BadInputIsOneLineAndLeavesNothing) {
 TEST_F(TokenCommands, AFullDiskIsOneLineAndLeavesNothing) {
     RunOptions full;
     full.file_size_limit = 20000;
-    const Outcome done =
-        teratron(with_tokenizer({"preprocess", "--input", corpus(), "--output-prefix", folder_ / "full"}), full);
-    EXPECT_EQ(done.exit_code, 2) << done.err;
-    EXPECT_EQ(line_count(done.err), 1u) << done.err;
-    for (const char* end : {".bin", ".idx", ".bin.tmp", ".idx.tmp"})
-        EXPECT_FALSE(std::filesystem::exists(folder_ / (std::string("full_text_document") + end))) << end;
+    const std::vector<std::vector<std::string>> modes = {{}, {"--split-sentences"}, {"--partitions", "2"}};
+    for (const std::vector<std::string>& mode : modes) {
+        std::vector<std::string> args = {"preprocess", "--input", corpus(), "--output-prefix", folder_ / "full"};
+        args.insert(args.end(), mode.begin(), mode.end());
+        const Outcome done = teratron(with_tokenizer(args), full);
+        EXPECT_EQ(done.exit_code, 2) << done.err;
+        EXPECT_EQ(line_count(done.err), 1u) << done.err;
+        for (const auto& entry : std::filesystem::directory_iterator(folder_.path()))
+            EXPECT_FALSE(entry.path().filename().string().starts_with("full")) << entry.path();
+    }
     const Outcome story = teratron({"example-corpus", "--output", folder_ / "full.jsonl", "--megabytes", "1"}, full);
     EXPECT_EQ(story.exit_code, 2);
     EXPECT_FALSE(std::filesystem::exists(folder_ / "full.jsonl"));
+}
+
+TEST_F(TokenCommands, SentencesAreSequencesOfTheirDocument) {
+    write_file(folder_ / "prose.jsonl",
+               "{\"text\": \"Mr. Fox ran. He stopped!\\n\\nThe end\"}\n{\"text\": \"\"}\n{\"text\": [\"One. Two.\", "
+               "\"Three\"]}\n");
+    const Outcome done = teratron(with_tokenizer({"preprocess", "--input", folder_ / "prose.jsonl", "--output-prefix",
+                                                  folder_ / "prose", "--split-sentences", "--append-eod"}));
+    ASSERT_EQ(done.exit_code, 0) << done.err;
+    const std::string idx = read_file(folder_ / "prose_text_sentence.idx");
+    std::uint64_t counts[2];  // sequences, document indices
+    ASSERT_GT(idx.size(), 34u);
+    std::memcpy(counts, idx.data() + 18, sizeof counts);
+    EXPECT_EQ(counts[0], 6u);
+    ASSERT_EQ(counts[1], 4u);
+    std::int64_t documents[4];
+    ASSERT_EQ(idx.size(), 34 + 12 * counts[0] + sizeof documents);
+    std::memcpy(documents, idx.data() + 34 + 12 * counts[0], sizeof documents);
+    EXPECT_EQ(documents[0], 0);
+    EXPECT_EQ(documents[1], 3);
+    EXPECT_EQ(documents[2], 3);
+    EXPECT_EQ(documents[3], 6);
+}
+
+TEST_F(TokenCommands, NumbersOfWorkersAreMeasuredWithoutWriting) {
+    const Outcome done = teratron(with_tokenizer({"preprocess", "--input", corpus(), "--output-prefix", folder_ / "w",
+                                                  "--find-optimal-num-workers", "--workers-to-check", "1", "3"}));
+    EXPECT_EQ(done.exit_code, 0) << done.err;
+    EXPECT_NE(done.out.find("1 workers: "), std::string::npos) << done.out;
+    EXPECT_NE(done.out.find("3 workers: "), std::string::npos) << done.out;
+    EXPECT_NE(done.out.find("The fastest is --workers "), std::string::npos) << done.out;
+    for (const auto& entry : std::filesystem::directory_iterator(folder_.path()))
+        EXPECT_FALSE(entry.path().filename().string().starts_with("w_")) << entry.path();
 }
 
 TEST_F(TokenCommands, WhatCannotBeIsRefusedByName) {
