@@ -39,7 +39,7 @@ const Command commands[] = {
      "a folder of Hugging Face files loads with pretrain --load DIR --finetune"},
     {"verify", nullptr, "prove a parallel layout equal to one rank", "it comes with parallel training"},
     {"plan", &cmd_plan, "check a run and print its sizes without running it: plan gpt <flags> --world-size N"},
-    {"bench", nullptr, "measure a training step", "it comes with the GPU engine; bench/ has the CPU programs"},
+    {"bench", &cmd_bench, "measure a training step: bench step gpt <flags>"},
     {"launch", nullptr, "start many ranks: local, slurm, k8s", "it comes with parallel training"},
     {"board", &cmd_board, "draw the loss curve of a metrics file as SVG"},
     {"doctor", &cmd_doctor, "what this machine has, what is missing and how to get it"},

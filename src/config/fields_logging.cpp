@@ -80,10 +80,9 @@ void add_machine_fields(FieldList& list) {
     list.unbound(FlagStatus::implemented, "YAML file with the same names; the command line wins", {{"config", "s"}},
                  false);
     list.add("deterministic-mode", &C::deterministic_mode, "the same bits in every run");
-    list.add("profile", &C::profile, "profile the steps below")
-        .later("profiling comes with the GPU engine; leave it out");
-    list.add("profile-step-start", &C::profile_step_start, "first step profiled");
-    list.add("profile-step-end", &C::profile_step_end, "step before which profiling stops");
+    list.add("profile", &C::profile, "mark the steps below for nsys profile --capture-range=cudaProfilerApi");
+    list.add("profile-step-start", &C::profile_step_start, "iterations before the first profiled one");
+    list.add("profile-step-end", &C::profile_step_end, "last iteration profiled");
     list.add("profile-ranks", &C::profile_ranks, "ranks profiled").values(ArgCount::one_or_more());
     list.unbound(
         FlagStatus::refused, "PyTorch's profilers are not there; use --profile",

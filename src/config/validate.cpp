@@ -128,6 +128,10 @@ void check_length(const RunConfig& c) {
         usage_error("--lr-warmup-fraction excludes --lr-warmup-iters and --lr-warmup-samples");
     }
     require_positive(c.log_interval, "--log-interval");
+    if (c.profile && c.profile_step_end <= c.profile_step_start) {
+        usage_error("--profile-step-end ", c.profile_step_end, " must be after --profile-step-start ",
+                    c.profile_step_start);
+    }
     require_positive(c.eval_interval, "--eval-interval");
     if (c.eval_iters < 0) usage_error("--eval-iters must not be negative");
     if (c.exit_interval) require_positive(*c.exit_interval, "--exit-interval");

@@ -1,5 +1,6 @@
 #include "nn/lm_head.h"
 
+#include "core/profile.h"
 #include "ops/convert.h"
 #include "ops/cross_entropy.h"
 #include "ops/linear.h"
@@ -35,6 +36,7 @@ DType logit_dtype(const Exec& exec, DType dtype) { return exec.device == Device:
 }  // namespace
 
 Tensor LmHead::forward(Ctx& ctx, ConstTensor x, const LossRequest& request, Param& weight, Saved& saved) const {
+    const ProfileRange range("lm head");
     DType acc = acc_dtype(x.dtype);
     Tensor loss = ctx.keep.tensor(acc, {x.rows()});
     saved.dx = ctx.keep.like(x);

@@ -4,6 +4,7 @@
 #include <cmath>
 
 #include "core/error.h"
+#include "core/profile.h"
 #include "ops/convert.h"
 
 namespace tera {
@@ -42,10 +43,12 @@ void TrainStep::forward_backward(const MicroBatch& batch, double scale) {
     const MicroBatch on_device = parts_.upload.put(batch);
     {
         Timers::Scope timer(parts_.timers, "forward-compute", 2);
+        const ProfileRange range("forward");
         parts_.model.forward(ctx, on_device, scale, saved_, sums_);
     }
     {
         Timers::Scope timer(parts_.timers, "backward-compute", 2);
+        const ProfileRange range("backward");
         parts_.model.backward(ctx, on_device, saved_);
     }
     parts_.workspace.reset();
@@ -57,6 +60,7 @@ double TrainStep::accumulate(const MicroBatchSource& next, std::int64_t micro_ba
     const double loss_scale = parts_.scaler ? parts_.scaler->scale() : 1;
     double tokens = 0;
     for (std::int64_t m = 0; m < micro_batches; ++m) {
+        const ProfileRange range("micro-batch", m);
         parts_.timers.start("batch-generator", 2);
         const MicroBatch& batch = next();
         parts_.timers.stop("batch-generator");
@@ -80,6 +84,7 @@ double TrainStep::accumulate(const MicroBatchSource& next, std::int64_t micro_ba
 
 StepOutcome TrainStep::run(const MicroBatchSource& next, std::int64_t micro_batches, const StepRates& rates,
                            std::int64_t iteration) {
+    const ProfileRange range("step", iteration);
     SampleRange samples;
     const double tokens = accumulate(next, micro_batches, iteration, samples);
     const Exec exec = parts_.workspace.ctx().temp;
@@ -87,6 +92,7 @@ StepOutcome TrainStep::run(const MicroBatchSource& next, std::int64_t micro_batc
     ops::fill_zero(exec, sums_);
 
     Timers::Scope timer(parts_.timers, "optimizer", 1);
+    const ProfileRange optimizer_range("optimizer");
     parts_.timers.start("optimizer-clip-main-grad", 1);
     parts_.optimizer.measure(exec);
     parts_.timers.stop("optimizer-clip-main-grad");

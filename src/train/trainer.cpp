@@ -72,7 +72,9 @@ bool Trainer::train() {
             skip_one(batch);
             continue;
         }
+        if (profile_.before_step(state_.iteration)) print(cat("> profiling from iteration ", state_.iteration + 1));
         train_one(batch);
+        if (profile_.after_step(state_.iteration)) print(cat("> profiled to iteration ", state_.iteration));
         const bool evaluate_now = config_.eval_interval > 0 && state_.iteration % config_.eval_interval == 0;
         if (evaluate_now && evaluates(Split::valid)) evaluate_and_print(Split::valid, EvalPlace::training);
         if (act_on_verdict()) return false;
@@ -124,13 +126,13 @@ void Trainer::log_step(const StepBatch& batch, const StepOutcome& outcome) {
     r.learning_rate = now.learning_rate;
     if (config_.decoupled_lr) r.decoupled_learning_rate = now.decoupled_learning_rate;
     r.global_batch_size = batch.running_batch;
-    r.loss_scale = scaler_ ? scaler_->scale() : 1;
+    r.loss_scale = parts_->scaler() ? parts_->scaler()->scale() : 1;
     r.fp16 = config_.fp16;
     // Before 0.8 the norm was known only where it was needed for clipping.
     if (!is_old(format_) || config_.clip_grad > 0) r.grad_norm = outcome.grad_norm;
     r.num_zeros = outcome.grad_zeros;
     r.num_zeros_asked = config_.log_num_zeros_in_grad;
-    if (config_.log_params_norm) r.params_norm = norm_of(workspace_.ctx().temp, optimizer_->main_weights());
+    if (config_.log_params_norm) r.params_norm = norm_of(workspace_.ctx().temp, parts_->optimizer().main_weights());
     r.seq_length = config_.seq_length;
     r.world_size = config_.world_size;
     const double seconds = r.elapsed_ms / 1000;
@@ -162,7 +164,7 @@ void Trainer::print_memory() {
                                      .data = config_.data_parallel_size};
         for (const std::string& line : theoretical_memory_lines(model)) print(line);
     }
-    const auto fixed = static_cast<double>(weights_arena_.used() + optimizer_arena_.used());
+    const auto fixed = static_cast<double>(parts_->weights_bytes() + parts_->optimizer_bytes());
     const MemoryReport memory{fixed + static_cast<double>(workspace_.used()),
                               fixed + static_cast<double>(workspace_.peak()), process_bytes("VmRSS"),
                               process_bytes("VmHWM")};
@@ -203,7 +205,7 @@ void Trainer::evaluate_and_print(Split split, EvalPlace place) {
         };
     }
     const LossSum sum = evaluate(
-        *model_, workspace_, upload_, [&]() -> const MicroBatch& { return data_->next(split); }, request);
+        parts_->model(), workspace_, upload_, [&]() -> const MicroBatch& { return data_->next(split); }, request);
     if (split == Split::valid) state_.consumed_valid_samples += config_.eval_iters * per_iteration;
     const NamedLosses losses = {{"lm loss", sum.tokens > 0 ? sum.loss / sum.tokens : 0}};
     timers_.stop("evaluate");
@@ -218,9 +220,10 @@ void Trainer::save() {
     interval_.stop_clock();
     timers_.start("save-checkpoint");
     print(checkpoint_lines_.saving(state_.iteration, config_.save));
-    const CheckpointState state = checkpoint_state_of(state_, {config_, schedule_, scaler_, optimizer_->steps()});
-    const SaveReport report = save_checkpoint({model_->config(), params_, optimizer_->state(), tokenizer_->files(),
-                                               tokenizer_->eod(), state, workspace_.ctx().temp},
+    const CheckpointState state =
+        checkpoint_state_of(state_, {config_, schedule_, parts_->scaler(), parts_->optimizer().steps()});
+    const SaveReport report = save_checkpoint({parts_->model().config(), parts_->params(), parts_->optimizer().state(),
+                                               tokenizer_->files(), tokenizer_->eod(), state, workspace_.ctx().temp},
                                               {.folder = config_.save,
                                                .optimizer = !config_.no_save_optim,
                                                .keep_last = config_.keep_last,

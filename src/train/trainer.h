@@ -23,9 +23,10 @@
 #include "train/data_feed.h"
 #include "train/interval_log.h"
 #include "train/metrics.h"
+#include "train/profile_window.h"
 #include "train/progress.h"
 #include "train/run_state.h"
-#include "train/train_step.h"
+#include "train/training_parts.h"
 
 namespace tera {
 
@@ -48,8 +49,8 @@ class Trainer {
     bool run();
 
     const RunState& state() const { return state_; }
-    const std::vector<Param*>& params() const { return params_; }
-    const Optimizer& optimizer() const { return *optimizer_; }
+    const std::vector<Param*>& params() const { return parts_->params(); }
+    const Optimizer& optimizer() const { return parts_->optimizer(); }
 
   private:
     // Set-up, in this order.
@@ -93,13 +94,9 @@ class Trainer {
     Engine engine_;
     Workspace workspace_;
     BatchUpload upload_;
-    Arena weights_arena_, optimizer_arena_;
 
     std::unique_ptr<Tokenizer> tokenizer_;
-    std::unique_ptr<Decoder> model_;
-    std::vector<Param*> params_;
-    std::unique_ptr<Optimizer> optimizer_;
-    std::optional<LossScaler> scaler_;
+    std::unique_ptr<TrainingParts> parts_;
     std::unique_ptr<TrainStep> step_;
     std::optional<BatchSchedule> batches_;
     LrSchedule schedule_;
@@ -113,6 +110,7 @@ class Trainer {
     IntervalLog interval_;
     std::unique_ptr<MetricsFile> metrics_;
     std::unique_ptr<ProgressLog> progress_;
+    ProfileWindow profile_;
     Triggers triggers_;
     std::unique_ptr<SignalWatch> signal_;
 };

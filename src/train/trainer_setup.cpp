@@ -7,7 +7,6 @@
 #include "core/build_info.h"
 #include "core/error.h"
 #include "io/durable_file.h"
-#include "train/model_from_flags.h"
 #include "train/plan.h"
 #include "train/run_schedules.h"
 #include "train/trainer.h"
@@ -31,8 +30,11 @@ CheckpointLines lines_from(const RunConfig& c) {
             .pp_size = static_cast<int>(c.pipeline_model_parallel_size)};
 }
 
-/// Word embedding and output matrix: what --decoupled-lr is for.
-bool takes_decoupled_lr(const Param& p) { return p.name == "embedding.word.weight" || p.name == "lm_head.weight"; }
+ProfileWindow profile_window(const RunConfig& c) {
+    const auto& ranks = c.profile_ranks;
+    if (!c.profile || std::find(ranks.begin(), ranks.end(), c.rank) == ranks.end()) return {};
+    return {c.profile_step_start, c.profile_step_end};
+}
 
 /// Was the changed argument named on the command line?
 bool was_given(const RunConfig& c, const ConfigChange& change) {
@@ -53,8 +55,7 @@ Trainer::Trainer(RunConfig config, TrainerOptions options)
       engine_(device_named(config_.device), static_cast<int>(config_.local_rank)),
       workspace_(engine_, pool_),
       upload_(engine_),
-      weights_arena_(Arena::Kind::real, engine_.memory()),
-      optimizer_arena_(Arena::Kind::real, engine_.memory()),
+      profile_(profile_window(config_)),
       triggers_(config_.trigger_path) {
     if (!options_.print) options_.print = print_to_stdout;
     if (engine_.device() != Device::cpu) timers_.wait_with([this] { engine_.synchronize(); });
@@ -97,6 +98,8 @@ void Trainer::print_arguments() {
     print(world_size_line(format_, {config_.world_size, config_.data_parallel_size, config_.context_parallel_size,
                                     config_.tensor_model_parallel_size, config_.pipeline_model_parallel_size}));
     for (const std::string& notice : config_.notices) print(notice);
+    if (config_.profile && engine_.device() == Device::cpu)
+        print("> --profile marks steps for GPU profilers; on the CPU it changes nothing (perf record sees every step)");
     if (format_ == LogFormat::core_0_12 || format_ == LogFormat::swiss) {
         print("Number of virtual stages per pipeline stage: None");
     }
@@ -137,38 +140,15 @@ void Trainer::set_up_tokenizer() {
 
 void Trainer::set_up_model() {
     print("building GPT model ...");
-    const ModelConfig model = model_config_from(config_, config_.padded_vocab_size, tokenizer_->vocab_size());
-    const auto seed = static_cast<std::uint64_t>(config_.seed);
-    model_ = std::make_unique<Decoder>(model, recompute_from(config_), seed);
-    params_ = params_of(*model_);
-    allocate_params(params_, weights_arena_, value_dtype_from(config_), grad_dtypes_from(config_));
-    const Exec exec = workspace_.ctx().temp;
-    init_params(params_, exec, seed);
-    std::int64_t count = 0;
-    for (const Param* p : params_) count += p->value.numel();
-    // The model that was built must be the one that was asked for.
-    const std::int64_t asked =
-        count_parameters(parameter_shape(config_, config_.padded_vocab_size), 1, {config_.num_layers}).total;
-    TERA_CHECK(count == asked, "parameters built and asked for: ", count, ", ", asked);
-    print(parameters_line(0, 0, count));
+    parts_ = std::make_unique<TrainingParts>(config_, tokenizer_->vocab_size(), workspace_);
+    print(parameters_line(0, 0, parts_->parameter_count()));
     print(cat(" > layers on pipeline stage 0: 0-", config_.num_layers - 1, " (", config_.num_layers, " of ",
               config_.num_layers, ")"));
-    optimizer_ = std::make_unique<Optimizer>(update_rule_from(config_), params_, optimizer_arena_, exec);
-    if (config_.decoupled_lr) {
-        std::vector<const Param*> chosen;
-        for (const Param* p : params_) {
-            if (takes_decoupled_lr(*p)) chosen.push_back(p);
-        }
-        optimizer_->use_decoupled_lr(chosen);
-    }
-    scaler_ = loss_scaler_from(config_);
-    print(cat(" > memory: weights and gradients ", human_bytes(weights_arena_.used()), ", optimizer ",
-              human_bytes(optimizer_arena_.used()), ", ", pool_.size(), pool_.size() == 1 ? " thread" : " threads"));
-    // With a dynamic loss scale an overflow is part of normal operation.
-    const bool check = config_.check_for_nan_in_loss_and_grad && !(scaler_ && scaler_->dynamic());
-    step_ =
-        std::make_unique<TrainStep>(TrainStep::Parts{*model_, *optimizer_, scaler_, workspace_, upload_, timers_},
-                                    TrainStep::Settings{config_.clip_grad, config_.calculate_per_token_loss, check});
+    print(cat(" > memory: weights and gradients ", human_bytes(parts_->weights_bytes()), ", optimizer ",
+              human_bytes(parts_->optimizer_bytes()), ", ", pool_.size(), pool_.size() == 1 ? " thread" : " threads"));
+    step_ = std::make_unique<TrainStep>(
+        TrainStep::Parts{parts_->model(), parts_->optimizer(), parts_->scaler(), workspace_, upload_, timers_},
+        parts_->step_settings());
 }
 
 void Trainer::set_up_schedules() {
@@ -206,21 +186,21 @@ void Trainer::load_from(const CheckpointLocation& location, bool finetune) {
     print(checkpoint_lines_.loading(location));
     const bool resume = location.has_state && !finetune && !location.release;
     if (resume) print_changes(read_checkpoint_state(location));
-    const LoadResult result =
-        load_checkpoint(location, {model_->config(), params_, optimizer_->state(), workspace_.ctx().temp},
-                        {.finetune = finetune, .optimizer = !config_.no_load_optim});
+    const LoadResult result = load_checkpoint(
+        location, {parts_->model().config(), parts_->params(), parts_->optimizer().state(), workspace_.ctx().temp},
+        {.finetune = finetune, .optimizer = !config_.no_load_optim});
     print(checkpoint_lines_.version());
     for (const std::string& notice : result.notices) print(notice);
     const Exec exec = workspace_.ctx().temp;
-    if (!result.optimizer_loaded) optimizer_->copy_values_to_main(exec);
+    if (!result.optimizer_loaded) parts_->optimizer().copy_values_to_main(exec);
     if (resume) {
         state_ = run_state_from(result.state);
         if (!config_.no_load_optim) {
             schedule_ =
                 schedule_at_resume(schedule_, schedule_from(result.state, schedule_),
                                    config_.override_opt_param_scheduler, config_.use_checkpoint_opt_param_scheduler);
-            restore_scaler(result.state, scaler_);
-            if (result.optimizer_loaded) optimizer_->set_steps(optimizer_steps_from(result.state));
+            restore_scaler(result.state, parts_->scaler());
+            if (result.optimizer_loaded) parts_->optimizer().set_steps(optimizer_steps_from(result.state));
         } else {
             state_.schedule_samples = 0;
         }

@@ -1,0 +1,48 @@
+// TrainingParts: the weights a run trains and what updates them - model, optimizer, loss scaler - built from the flags
+// on one device, allocated and initialised. What trains them is a TrainStep.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <vector>
+
+#include "config/run_config.h"
+#include "core/engine.h"
+#include "model/decoder.h"
+#include "optim/loss_scaler.h"
+#include "optim/optimizer.h"
+#include "train/train_step.h"
+
+namespace tera {
+
+class TrainingParts {
+  public:
+    /// `config` is validated and knows its padded vocabulary; true_vocab: the tokenizer's size. Scratch memory comes
+    /// from `workspace`.
+    TrainingParts(const RunConfig& config, std::int64_t true_vocab, Workspace& workspace);
+    TrainingParts(const TrainingParts&) = delete;
+    TrainingParts& operator=(const TrainingParts&) = delete;
+
+    Decoder& model() { return *model_; }
+    const std::vector<Param*>& params() const { return params_; }
+    Optimizer& optimizer() { return *optimizer_; }
+    const Optimizer& optimizer() const { return *optimizer_; }
+    std::optional<LossScaler>& scaler() { return scaler_; }
+    const TrainStep::Settings& step_settings() const { return step_settings_; }
+
+    std::int64_t parameter_count() const;
+    /// Bytes of weights and gradients, and of the optimizer.
+    std::size_t weights_bytes() const { return weights_arena_.used(); }
+    std::size_t optimizer_bytes() const { return optimizer_arena_.used(); }
+
+  private:
+    Arena weights_arena_, optimizer_arena_;
+    std::unique_ptr<Decoder> model_;
+    std::vector<Param*> params_;
+    std::unique_ptr<Optimizer> optimizer_;
+    std::optional<LossScaler> scaler_;
+    TrainStep::Settings step_settings_;
+};
+
+}  // namespace tera
