@@ -122,90 +122,96 @@ struct BackwardArgs {
     Spec spec;
 };
 
-/// Both sums over the block on every thread, with one barrier: calls must alternate between two places.
-template <class A>
-__device__ void sum_pair(A& a, A& b, A (&place)[2][backward_threads / 32]) {
-    a = warp_sum(a);
-    b = warp_sum(b);
-    if ((threadIdx.x & 31) == 0) {
-        place[0][threadIdx.x >> 5] = a;
-        place[1][threadIdx.x >> 5] = b;
-    }
-    __syncthreads();
-    a = b = 0;
-    for (int w = 0; w < static_cast<int>(blockDim.x) / 32; ++w) {
-        a += place[0][w];
-        b += place[1][w];
-    }
-}
+/// Rows that a block works on at once: enough bytes on their way to keep the memory busy while sums are waited for.
+template <class T, int step, int groups>
+constexpr int rows_at_once = sizeof(T) > 4 || step == 1 ? 1
+                             : groups == 1              ? 4
+                             : groups == 2              ? 2
+                                                        : 1;
 
-/// Rows blockIdx.x, blockIdx.x + gridDim.x, ... A thread owns `groups` groups of `step` columns, a block's width apart.
-/// The next row is asked for before the sums of this one are waited for.
+/// `rows_at_once` neighbouring rows, then those a grid's width further on. A thread owns `groups` groups of `step`
+/// columns, a block's width apart.
 template <class T, class A, int step, int groups>
 __global__ void __launch_bounds__(backward_threads) norm_backward_rows(BackwardArgs<T, A> io) {
-    constexpr bool ahead = step > 1 && groups <= 2;
-    struct Row {
-        Few<T, step> dy[groups], x[groups], dx[groups];
-        A mean, rstd;
-    };
-    __shared__ A places[2][2][backward_threads / 32];
+    constexpr int R = rows_at_once<T, step, groups>;
+    __shared__ A places[2][backward_threads / 32][2 * R];  // by turns, so that one barrier a round is enough
     const int first = static_cast<int>(threadIdx.x) * step, stride = static_cast<int>(blockDim.x) * step, n = io.n;
-    auto load = [&](Row& row, std::int64_t r) {
-#pragma unroll
-        for (int g = 0; g < groups; ++g)
-            if (int i = first + g * stride; i < n) {
-                row.dy[g] = load_few<step>(io.dy + r * n + i);
-                row.x[g] = load_few<step>(io.x + r * n + i);
-                row.dx[g] = load_few<step>(io.dx + r * n + i);
-            }
-        row.mean = io.mean ? io.mean[r] : A(0);
-        row.rstd = io.rstd[r];
-    };
+    const int warps = static_cast<int>(blockDim.x) / 32;
     A sums[3][groups][step] = {};
     Few<T, step> weight[groups];
 #pragma unroll
     for (int g = 0; g < groups; ++g)
         if (int i = first + g * stride; i < n) weight[g] = load_few<step>(io.w + i);
     const A one_plus = static_cast<A>(io.spec.one_plus), share = A(1) / static_cast<A>(n);
-    Row row, next;
     int turn = 0;
-    if (ahead && blockIdx.x < io.rows) load(next, blockIdx.x);
-    for (std::int64_t r = blockIdx.x; r < io.rows; r += gridDim.x, turn ^= 1) {
-        if constexpr (ahead) {
-            row = next;
-            if (r + gridDim.x < io.rows) load(next, r + gridDim.x);
-        } else {
-            load(row, r);
-        }
-        A dot = 0, sum = 0;
+    for (std::int64_t r0 = std::int64_t{blockIdx.x} * R; r0 < io.rows; r0 += std::int64_t{gridDim.x} * R, turn ^= 1) {
+        Few<T, step> dy[R][groups], x[R][groups], dx[R][groups];
+        A mean[R], rstd[R], dot[R], sum[R];
 #pragma unroll
-        for (int g = 0; g < groups; ++g)
-            if (first + g * stride < n)
+        for (int q = 0; q < R; ++q) {
+            const std::int64_t r = r0 + q < io.rows ? r0 + q : r0;  // a row too many is read and not used
+#pragma unroll
+            for (int g = 0; g < groups; ++g)
+                if (int i = first + g * stride; i < n) {
+                    dy[q][g] = load_few<step>(io.dy + r * n + i);
+                    x[q][g] = load_few<step>(io.x + r * n + i);
+                    dx[q][g] = load_few<step>(io.dx + r * n + i);
+                }
+            mean[q] = io.mean ? io.mean[r] : A(0);
+            rstd[q] = io.rstd[r];
+        }
+#pragma unroll
+        for (int q = 0; q < R; ++q) {
+            dot[q] = sum[q] = 0;
+            if (r0 + q >= io.rows) continue;
+#pragma unroll
+            for (int g = 0; g < groups; ++g)
+                if (first + g * stride < n)
+#pragma unroll
+                    for (int k = 0; k < step; ++k) {
+                        A d = widen(dy[q][g].v[k]), xhat = (widen(x[q][g].v[k]) - mean[q]) * rstd[q];
+                        A scaled = d * (one_plus + widen(weight[g].v[k]));
+                        dot[q] += scaled * xhat;
+                        sum[q] += scaled;
+                        sums[0][g][k] += d * xhat;
+                        sums[1][g][k] += d;
+                        sums[2][g][k] += widen(dx[q][g].v[k]);
+                    }
+        }
+#pragma unroll
+        for (int q = 0; q < R; ++q) {
+            dot[q] = warp_sum(dot[q]);
+            sum[q] = warp_sum(sum[q]);
+            if ((threadIdx.x & 31) == 0) {
+                places[turn][threadIdx.x >> 5][2 * q] = dot[q];
+                places[turn][threadIdx.x >> 5][2 * q + 1] = sum[q];
+            }
+            dot[q] = sum[q] = 0;
+        }
+        __syncthreads();
+        for (int w = 0; w < warps; ++w)
+#pragma unroll
+            for (int q = 0; q < R; ++q) {
+                dot[q] += places[turn][w][2 * q];
+                sum[q] += places[turn][w][2 * q + 1];
+            }
+#pragma unroll
+        for (int q = 0; q < R; ++q) {
+            if (r0 + q >= io.rows) continue;
+            const A slope = dot[q] * share, shift = io.spec.rms ? A(0) : sum[q] * share;
+#pragma unroll
+            for (int g = 0; g < groups; ++g) {
+                int i = first + g * stride;
+                if (i >= n) continue;
+                Few<T, step> out;
 #pragma unroll
                 for (int k = 0; k < step; ++k) {
-                    A d = widen(row.dy[g].v[k]), xhat = (widen(row.x[g].v[k]) - row.mean) * row.rstd;
-                    A scaled = d * (one_plus + widen(weight[g].v[k]));
-                    dot += scaled * xhat;
-                    sum += scaled;
-                    sums[0][g][k] += d * xhat;
-                    sums[1][g][k] += d;
-                    sums[2][g][k] += widen(row.dx[g].v[k]);
+                    A d = widen(dy[q][g].v[k]), xhat = (widen(x[q][g].v[k]) - mean[q]) * rstd[q];
+                    A change = rstd[q] * (d * (one_plus + widen(weight[g].v[k])) - shift - xhat * slope);
+                    out.v[k] = narrow<T>(widen(dx[q][g].v[k]) + change);
                 }
-        sum_pair(dot, sum, places[turn]);
-        dot *= share;
-        sum = io.spec.rms ? A(0) : sum * share;
-#pragma unroll
-        for (int g = 0; g < groups; ++g) {
-            int i = first + g * stride;
-            if (i >= n) continue;
-            Few<T, step> out;
-#pragma unroll
-            for (int k = 0; k < step; ++k) {
-                A d = widen(row.dy[g].v[k]), xhat = (widen(row.x[g].v[k]) - row.mean) * row.rstd;
-                A change = row.rstd * (d * (one_plus + widen(weight[g].v[k])) - sum - xhat * dot);
-                out.v[k] = narrow<T>(widen(row.dx[g].v[k]) + change);
+                store_few(io.dx + (r0 + q) * n + i, out);
             }
-            store_few(io.dx + r * n + i, out);
         }
     }
 #pragma unroll
@@ -330,22 +336,33 @@ bool with_least(std::int64_t need, const F& f) {
     return done;
 }
 
+/// Returns how many blocks ran, each of which left its partial sums.
 template <class T>
-void launch_backward(const Exec& exec, unsigned blocks, const BackwardArgs<device_t<T>, acc_t<T>>& args) {
+std::int64_t launch_backward(const Exec& exec, const BackwardArgs<device_t<T>, acc_t<T>>& args) {
+    using D = device_t<T>;
+    std::int64_t blocks = 0;
     auto launch = [&](auto step, auto groups) {
         constexpr int width = decltype(step)::value, count = decltype(groups)::value;
-        std::int64_t threads = ((args.n + width - 1) / width + count - 1) / count;
-        norm_backward_rows<device_t<T>, acc_t<T>, width, count>
-            <<<blocks, static_cast<unsigned>((threads + 31) / 32 * 32), 0, exec.gpu->stream>>>(args);
+        auto* kernel = norm_backward_rows<D, acc_t<T>, width, count>;
+        const std::int64_t needed = ((args.n + width - 1) / width + count - 1) / count;
+        const int threads = static_cast<int>((needed + 31) / 32 * 32);
+        // As many blocks as run at once: a second wave would find most of the GPU idle.
+        int per_multiprocessor = 0;
+        TERA_CUDA(cudaOccupancyMaxActiveBlocksPerMultiprocessor(&per_multiprocessor, kernel, threads, 0));
+        constexpr std::int64_t R = rows_at_once<D, width, count>;
+        blocks = std::min(
+            {(args.rows + R - 1) / R, backward_blocks, std::int64_t{per_multiprocessor} * exec.gpu->multiprocessors});
+        kernel<<<static_cast<unsigned>(blocks), static_cast<unsigned>(threads), 0, exec.gpu->stream>>>(args);
     };
-    constexpr int pack = Pack<device_t<T>>::n;
+    constexpr int pack = Pack<D>::n;
     std::int64_t rounds = (args.n + backward_threads - 1) / backward_threads;
-    if (packs<device_t<T>>(args.n) && with_least<1, 2, 4, 16>((rounds + pack - 1) / pack, [&](auto groups) {
+    if (packs<D>(args.n) && with_least<1, 2, 4, 16>((rounds + pack - 1) / pack, [&](auto groups) {
             launch(std::integral_constant<int, pack>{}, groups);
         }))
-        return;
+        return blocks;
     bool fits = with_least<2, 8, 32>(rounds, [&](auto groups) { launch(std::integral_constant<int, 1>{}, groups); });
     TERA_CHECK(fits, "norm over too wide a row: ", args.n);
+    return blocks;
 }
 
 }  // namespace
@@ -393,18 +410,17 @@ void norm_backward(const Exec& exec, const NormSpec& spec, const NormGrads& grad
         for (int k = 0; k < 3; ++k)
             if (outs[k]) partial[k] = exec.tensor(dtype_of<A>, {backward_blocks, n});
         if (exec.counts() || x.rows() == 0) return;
-        auto blocks = static_cast<unsigned>(std::min<std::int64_t>(x.rows(), backward_blocks));
-        launch_backward<T>(exec, blocks,
-                           {dptr<T>(grads.dx),
-                            dptr<T>(dy),
-                            dptr<T>(x),
-                            dptr<T>(w),
-                            optional<A>(stats.mean),
-                            stats.rstd.ptr<A>(),
-                            {optional<A>(partial[0]), optional<A>(partial[1]), optional<A>(partial[2])},
-                            x.rows(),
-                            static_cast<int>(n),
-                            spec_of(spec)});
+        const std::int64_t blocks =
+            launch_backward<T>(exec, {dptr<T>(grads.dx),
+                                      dptr<T>(dy),
+                                      dptr<T>(x),
+                                      dptr<T>(w),
+                                      optional<A>(stats.mean),
+                                      stats.rstd.ptr<A>(),
+                                      {optional<A>(partial[0]), optional<A>(partial[1]), optional<A>(partial[2])},
+                                      x.rows(),
+                                      static_cast<int>(n),
+                                      spec_of(spec)});
         for (int k = 0; k < 3; ++k)
             if (outs[k]) add_column_sums(exec, outs[k], partial[k].slice(0, blocks));
     });

@@ -135,6 +135,7 @@ std::string memory_text(const BenchResult& r) {
     std::string out = "\nmemory\n";
     for (const auto& [name, bytes] : r.memory) out += line("  " + name, size_text(bytes));
     out += line("  sum", size_text(memory_sum(r)));
+    if (r.planned > 0) out += line("  planned at the start", size_text(r.planned));
     if (r.device_total > 0) {
         const auto beyond = static_cast<double>(r.device_used) - static_cast<double>(memory_sum(r));
         out += line(
@@ -243,6 +244,7 @@ nlohmann::json bench_json(const BenchResult& r) {
     for (const auto& [name, ms] : r.phases) out["phases_ms"][name] = ms;
     for (const auto& [name, bytes] : r.memory) out["memory_bytes"][name] = bytes;
     out["memory_bytes"]["sum"] = memory_sum(r);
+    out["planned_bytes"] = r.planned;
     out["device_used_bytes"] = r.device_used;
     out["device_total_bytes"] = r.device_total;
     return out;

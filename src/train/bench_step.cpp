@@ -152,7 +152,10 @@ void StepBench::set_up() {
     result_.vocab_source = vocab.source;
     result_.config.padded_vocab_size =
         pad_vocab_size(vocab.size, config().make_vocab_size_divisible_by, config().tensor_model_parallel_size);
-    parts_.emplace(config(), vocab.size, *workspace_);
+    engine_->set_deterministic(config().deterministic_mode);
+    const MemoryPlan plan = reserve_memory(config(), vocab.size, *workspace_);
+    result_.planned = plan.total();
+    parts_.emplace(config(), vocab.size, *workspace_, plan);
     result_.micro_batches = make_batch_schedule(config()).at(0).micro_batches;
     batches_.emplace(config().seq_length, config().micro_batch_size, vocab.size,
                      std::clamp<std::int64_t>(2 * result_.micro_batches, 2, 16));

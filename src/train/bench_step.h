@@ -45,6 +45,7 @@ struct BenchResult {
     KernelSummary kernels;
     Ceilings ceilings;
 
+    std::size_t planned = 0;                                  ///< bytes, before anything was allocated; 0 on the CPU
     std::vector<std::pair<std::string, std::size_t>> memory;  ///< bytes by name
     std::size_t device_used = 0, device_total = 0;            ///< as the driver sees it; 0 on the CPU
     std::size_t resident = 0;                                 ///< of the process, at its highest

@@ -164,10 +164,14 @@ void Trainer::print_memory() {
                                      .data = config_.data_parallel_size};
         for (const std::string& line : theoretical_memory_lines(model)) print(line);
     }
-    const auto fixed = static_cast<double>(parts_->weights_bytes() + parts_->optimizer_bytes());
-    const MemoryReport memory{fixed + static_cast<double>(workspace_.used()),
-                              fixed + static_cast<double>(workspace_.peak()), process_bytes("VmRSS"),
-                              process_bytes("VmHWM")};
+    const auto fixed = static_cast<double>(parts_->weights_bytes() + parts_->optimizer_bytes() + memory_plan_.tables +
+                                           memory_plan_.batches + memory_plan_.libraries);
+    MemoryReport memory{fixed + static_cast<double>(workspace_.used()), fixed + static_cast<double>(workspace_.peak()),
+                        process_bytes("VmRSS"), process_bytes("VmHWM")};
+    if (engine_.device() != Device::cpu) {  // what the driver counts, the context and other processes included
+        const Engine::Memory seen = engine_.memory_info();
+        memory.reserved = memory.max_reserved = static_cast<double>(seen.total - seen.free);
+    }
     print(memory_line(config_.rank, state_.iteration, memory));
 }
 

@@ -49,6 +49,7 @@ class Trainer {
     bool run();
 
     const RunState& state() const { return state_; }
+    Exec exec() { return workspace_.ctx().temp; }
     const std::vector<Param*>& params() const { return parts_->params(); }
     const Optimizer& optimizer() const { return parts_->optimizer(); }
 
@@ -94,6 +95,7 @@ class Trainer {
     Engine engine_;
     Workspace workspace_;
     BatchUpload upload_;
+    MemoryPlan memory_plan_;
 
     std::unique_ptr<Tokenizer> tokenizer_;
     std::unique_ptr<TrainingParts> parts_;

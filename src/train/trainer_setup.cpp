@@ -58,6 +58,7 @@ Trainer::Trainer(RunConfig config, TrainerOptions options)
       profile_(profile_window(config_)),
       triggers_(config_.trigger_path) {
     if (!options_.print) options_.print = print_to_stdout;
+    engine_.set_deterministic(config_.deterministic_mode);
     if (engine_.device() != Device::cpu) timers_.wait_with([this] { engine_.synchronize(); });
 }
 
@@ -140,7 +141,12 @@ void Trainer::set_up_tokenizer() {
 
 void Trainer::set_up_model() {
     print("building GPT model ...");
-    parts_ = std::make_unique<TrainingParts>(config_, tokenizer_->vocab_size(), workspace_);
+    memory_plan_ = reserve_memory(config_, tokenizer_->vocab_size(), workspace_);
+    if (memory_plan_.total() > 0) {
+        print(cat(" > memory plan: ", human_bytes(memory_plan_.total()), " of ",
+                  human_bytes(engine_.memory_info().total), " (", memory_plan_.text(), ")"));
+    }
+    parts_ = std::make_unique<TrainingParts>(config_, tokenizer_->vocab_size(), workspace_, memory_plan_);
     print(parameters_line(0, 0, parts_->parameter_count()));
     print(cat(" > layers on pipeline stage 0: 0-", config_.num_layers - 1, " (", config_.num_layers, " of ",
               config_.num_layers, ")"));

@@ -12,9 +12,12 @@ bool takes_decoupled_lr(const Param& p) { return p.name == "embedding.word.weigh
 
 }  // namespace
 
-TrainingParts::TrainingParts(const RunConfig& config, std::int64_t true_vocab, Workspace& workspace)
-    : weights_arena_(Arena::Kind::real, workspace.engine().memory()),
-      optimizer_arena_(Arena::Kind::real, workspace.engine().memory()) {
+TrainingParts::TrainingParts(const RunConfig& config, std::int64_t true_vocab, Workspace& workspace,
+                             const MemoryPlan& plan)
+    : weights_arena_(workspace.kind(), workspace.engine().memory()),
+      optimizer_arena_(workspace.kind(), workspace.engine().memory()) {
+    weights_arena_.reserve(plan.weights);
+    optimizer_arena_.reserve(plan.optimizer);
     const auto seed = static_cast<std::uint64_t>(config.seed);
     const Exec exec = workspace.ctx().temp;
     model_ = std::make_unique<Decoder>(model_config_from(config, config.padded_vocab_size, true_vocab),

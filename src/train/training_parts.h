@@ -12,6 +12,7 @@
 #include "model/decoder.h"
 #include "optim/loss_scaler.h"
 #include "optim/optimizer.h"
+#include "train/memory_plan.h"
 #include "train/train_step.h"
 
 namespace tera {
@@ -19,8 +20,8 @@ namespace tera {
 class TrainingParts {
   public:
     /// `config` is validated and knows its padded vocabulary; true_vocab: the tokenizer's size. Scratch memory comes
-    /// from `workspace`.
-    TrainingParts(const RunConfig& config, std::int64_t true_vocab, Workspace& workspace);
+    /// from `workspace`; if that one only counts, so does everything here. `plan` tells how much to take in one piece.
+    TrainingParts(const RunConfig& config, std::int64_t true_vocab, Workspace& workspace, const MemoryPlan& plan = {});
     TrainingParts(const TrainingParts&) = delete;
     TrainingParts& operator=(const TrainingParts&) = delete;
 

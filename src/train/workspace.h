@@ -21,6 +21,7 @@ class Workspace {
     Ctx ctx() { return {exec(keep_), exec(temp_), exec(redo_)}; }
     const Engine& engine() const { return engine_; }
     ThreadPool& pool() const { return pool_; }
+    Arena::Kind kind() const { return keep_.kind(); }
 
     /// Gives everything back; to be called when a micro-batch is done.
     void reset() {
@@ -30,6 +31,8 @@ class Workspace {
     }
     std::size_t used() const { return keep_.used() + temp_.used() + redo_.used(); }
     std::size_t peak() const { return keep_.peak() + temp_.peak() + redo_.peak(); }
+    std::size_t kept_peak() const { return keep_.peak() + redo_.peak(); }
+    std::size_t scratch_peak() const { return temp_.peak(); }
     std::size_t held() const { return keep_.held() + temp_.held() + redo_.held(); }
     /// Takes all the memory that a dry run found to be needed.
     void reserve_like(const Workspace& plan) {

@@ -1,5 +1,6 @@
 // Small models of transformers, trained by PyTorch in double precision (tests/golden/make_golden.py), against ours:
-// loaded from the Hugging Face files, then logits, loss, every gradient and ten AdamW steps with clipping.
+// loaded from the Hugging Face files, then logits, loss, every gradient and ten AdamW steps with clipping. On the CPU
+// and, where there is one, on a GPU.
 #include <gtest/gtest.h>
 
 #include <cmath>
@@ -11,7 +12,10 @@
 #include "model/decoder.h"
 #include "optim/clip.h"
 #include "support/world.h"
+#include "train/batch_upload.h"
 #include "train/checkpoint.h"
+#include "train/host_rows.h"
+#include "train/workspace.h"
 
 namespace tera::test {
 namespace {
@@ -20,6 +24,7 @@ namespace fs = std::filesystem;
 
 struct GoldenCase {
     const char* name;
+    Device device;
     DType dtype;
     double bound;  ///< relative to the tensor's largest value; the goldens are rounded to f32 themselves
 };
@@ -54,30 +59,42 @@ std::vector<std::int32_t> step_of(const std::vector<std::int32_t>& all, std::siz
 }
 
 struct GoldenModel {
-    World w;
+    Engine engine;
+    ThreadPool pool{2};
+    Arena store;
+    Workspace workspace;
+    Ctx ctx;
+    BatchUpload upload;
     CheckpointLocation at;
     ModelConfig config;
     HfArchitecture architecture;
     Decoder model;
     std::vector<Param*> params;
 
-    GoldenModel(const fs::path& folder, DType dtype)
-        : at(*find_checkpoint(folder.string())),
+    GoldenModel(const fs::path& folder, Device device, DType dtype)
+        : engine(device),
+          store(Arena::Kind::real, engine.memory()),
+          workspace(engine, pool),
+          ctx(workspace.ctx()),
+          upload(engine),
+          at(*find_checkpoint(folder.string())),
           config(read_checkpoint_model(at).config),
           architecture(read_checkpoint_model(at).architecture),
           model(config, {}, 0),
           params(params_of(model)) {
-        allocate_params(params, w.store, dtype, acc_dtype(dtype));
+        allocate_params(params, store, dtype, acc_dtype(dtype));
         LoadOptions options;
         options.finetune = true;
-        load_checkpoint(at, {config, params, {}}, options);
+        load_checkpoint(at, {config, params, {}, ctx.temp}, options);
     }
+
+    std::vector<double> down(ConstTensor t) const { return values(HostView(ctx.temp, t).tensor()); }
 
     /// The part of a parameter's value or gradient that a Hugging Face tensor holds, in its layout.
     std::vector<double> hf_view(const HfTensor& t, bool gradient) const {
         for (Param* p : params) {
             if (p->name != t.param) continue;
-            std::vector<double> all = values(gradient ? p->grad : p->value);
+            std::vector<double> all = down(gradient ? p->grad : p->value);
             std::int64_t cols = p->value.shape.ndim == 1 ? 1 : p->value.cols();
             std::vector<double> part(all.begin() + t.row_begin * cols, all.begin() + (t.row_begin + t.rows) * cols);
             if (!t.transposed) return part;
@@ -94,19 +111,26 @@ struct GoldenModel {
 std::vector<double> doubles(const std::vector<float>& v) { return {v.begin(), v.end()}; }
 
 class GoldenTraining : public testing::TestWithParam<GoldenCase> {};
-INSTANTIATE_TEST_SUITE_P(Models, GoldenTraining,
-                         testing::Values(GoldenCase{"gpt2", DType::f32, 1e-5}, GoldenCase{"llama", DType::f32, 1e-5},
-                                         GoldenCase{"llama_qknorm", DType::f32, 1e-5},
-                                         GoldenCase{"llama_tied", DType::f32, 1e-5},
-                                         GoldenCase{"gpt2", DType::f64, 1e-7}, GoldenCase{"llama", DType::f64, 1e-7},
-                                         GoldenCase{"llama_qknorm", DType::f64, 1e-7},
-                                         GoldenCase{"llama_tied", DType::f64, 1e-7}),
-                         [](const auto& c) { return std::string(c.param.name) + "_" + name_of(c.param.dtype); });
+
+std::vector<GoldenCase> golden_cases() {
+    std::vector<GoldenCase> cases;
+    for (const char* name : {"gpt2", "llama", "llama_qknorm", "llama_tied"}) {
+        cases.push_back({name, Device::cpu, DType::f32, 1e-5});
+        cases.push_back({name, Device::cpu, DType::f64, 1e-7});
+        cases.push_back({name, Device::cuda, DType::f32, 1e-4});
+        cases.push_back({name, Device::cuda, DType::f64, 1e-7});
+    }
+    return cases;
+}
+INSTANTIATE_TEST_SUITE_P(Models, GoldenTraining, testing::ValuesIn(golden_cases()), [](const auto& c) {
+    return cat(c.param.name, c.param.device == Device::cuda ? "_cuda_" : "_", name_of(c.param.dtype));
+});
 
 TEST_P(GoldenTraining, logits_losses_gradients_and_ten_steps) {
     GoldenCase c = GetParam();
+    if (c.device == Device::cuda && Engine::gpus() == 0) GTEST_SKIP() << "no GPU in this machine";
     Golden golden(fs::path(TERA_SOURCE_DIR) / "tests/golden" / c.name);
-    GoldenModel m(golden.folder, c.dtype);
+    GoldenModel m(golden.folder, c.device, c.dtype);
     auto B = golden.recipe["batch"].get<std::int64_t>(), S = golden.recipe["sequence"].get<std::int64_t>();
     std::vector<std::int32_t> positions;
     for (std::int64_t t = 0; t < S * B; ++t) positions.push_back(static_cast<std::int32_t>(t / B));
@@ -116,24 +140,25 @@ TEST_P(GoldenTraining, logits_losses_gradients_and_ten_steps) {
     const auto& recipe = golden.recipe["optimizer"];
     AdamConfig adam;
     adam.beta1 = recipe["beta1"], adam.beta2 = recipe["beta2"], adam.eps = recipe["eps"];
-    Optimizer optimizer(make_adam(adam), m.params, m.w.store, m.w.ctx.temp);
+    Optimizer optimizer(make_adam(adam), m.params, m.store, m.ctx.temp);
     auto steps = golden.recipe["steps"].get<std::size_t>();
     for (std::size_t i = 0; i < steps; ++i) {
         std::vector<std::int32_t> tokens = step_of(all_tokens, i, B, S), labels = step_of(all_labels, i, B, S);
         MicroBatch batch{S, B, tokens.data(), labels.data(), mask.data(), positions.data(), nullptr, nullptr};
         if (i == 0) {
-            m.w.reset();
-            std::vector<double> logits = values(m.model.logits(m.w.ctx, batch)), ours(logits.size());
+            m.workspace.reset();
+            std::vector<double> logits = m.down(m.model.logits(m.ctx, m.upload.put(batch))), ours(logits.size());
             std::int64_t V = m.config.vocab;
             for (std::int64_t s = 0; s < S; ++s)
                 for (std::int64_t b = 0; b < B; ++b)
                     std::copy_n(logits.begin() + (s * B + b) * V, V, ours.begin() + (b * S + s) * V);
             EXPECT_LT(worst(ours, doubles(golden.tensor<float>("logits"))), c.bound) << "logits";
         }
-        m.w.reset();
+        m.workspace.reset();
         Decoder::Saved saved;
-        LossSum loss = m.model.forward(m.w.ctx, batch, 1.0 / static_cast<double>(S * B), saved);
-        m.model.backward(m.w.ctx, batch, saved);
+        const MicroBatch on_device = m.upload.put(batch);
+        LossSum loss = m.model.forward(m.ctx, on_device, 1.0 / static_cast<double>(S * B), saved);
+        m.model.backward(m.ctx, on_device, saved);
         double expected_loss = golden.recipe["loss"][i], expected_norm = golden.recipe["grad_norm"][i];
         EXPECT_NEAR(loss.loss / loss.tokens, expected_loss, c.bound * expected_loss) << "loss of step " << i;
         if (i == 0) {
@@ -141,12 +166,12 @@ TEST_P(GoldenTraining, logits_losses_gradients_and_ten_steps) {
                 EXPECT_LT(worst(m.hf_view(t, true), doubles(golden.tensor<float>("grad." + t.name))), c.bound)
                     << "gradient of " << t.name;
         }
-        optimizer.measure(m.w.ctx.temp);
+        optimizer.measure(m.ctx.temp);
         StepArgs args;
         args.lr = recipe["lr"], args.weight_decay = recipe["weight_decay"];
         args.clip_norm = golden.recipe["clip_grad"];
-        optimizer.step(m.w.ctx.temp, args);
-        double norm = optimizer.finish(m.w.ctx.temp).grads.norm();
+        optimizer.step(m.ctx.temp, args);
+        double norm = optimizer.finish(m.ctx.temp).grads.norm();
         EXPECT_NEAR(norm, expected_norm, c.bound * expected_norm) << "gradient norm of step " << i;
     }
     for (const HfTensor& t : hf_tensors(m.config, m.architecture)) {
@@ -166,15 +191,21 @@ TEST(GoldenSharded, bf16_files_load_into_any_dtype) {
     std::int64_t B = entry->shape[entry->shape.size() - 2], S = entry->shape.back();
     std::vector<std::int32_t> tokens = step_of(tokens_all, 0, B, S), positions;
     for (std::int64_t t = 0; t < S * B; ++t) positions.push_back(static_cast<std::int32_t>(t / B));
-    for (auto [dtype, bound] : {std::pair{DType::f32, 1e-5}, std::pair{DType::bf16, 3e-2}}) {
-        GoldenModel m(golden.folder, dtype);
+    const std::vector<GoldenCase> cases = {{"", Device::cpu, DType::f32, 1e-5},
+                                           {"", Device::cpu, DType::bf16, 3e-2},
+                                           {"", Device::cuda, DType::f32, 1e-4},
+                                           {"", Device::cuda, DType::bf16, 3e-2}};
+    for (const auto& [name, device, dtype, bound] : cases) {
+        if (device == Device::cuda && Engine::gpus() == 0) continue;
+        GoldenModel m(golden.folder, device, dtype);
         MicroBatch batch{S, B, tokens.data(), nullptr, nullptr, positions.data(), nullptr, nullptr};
-        std::vector<double> logits = values(m.model.logits(m.w.ctx, batch)), ours(logits.size());
+        std::vector<double> logits = m.down(m.model.logits(m.ctx, m.upload.put(batch))), ours(logits.size());
         std::int64_t V = m.config.vocab;
         for (std::int64_t s = 0; s < S; ++s)
             for (std::int64_t b = 0; b < B; ++b)
                 std::copy_n(logits.begin() + (s * B + b) * V, V, ours.begin() + (b * S + s) * V);
-        EXPECT_LT(worst(ours, doubles(golden.tensor<float>("logits"))), bound) << name_of(dtype);
+        EXPECT_LT(worst(ours, doubles(golden.tensor<float>("logits"))), bound)
+            << name_of(dtype) << (device == Device::cuda ? " on the GPU" : "");
     }
 }
 

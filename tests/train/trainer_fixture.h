@@ -15,6 +15,7 @@
 
 #include "config/run_config.h"
 #include "core/error.h"
+#include "core/transfer.h"
 #include "support/temp_folder.h"
 #include "train/trainer.h"
 
@@ -56,9 +57,10 @@ struct RunRecord {
     }
 };
 
-inline std::vector<char> bytes_of(const Tensor& t) {
-    const char* data = reinterpret_cast<const char*>(t.data);
-    return {data, data + t.bytes()};
+inline std::vector<char> bytes_of(const Exec& exec, const Tensor& t) {
+    std::vector<char> bytes(t.bytes());
+    copy_to_host(exec, bytes.data(), t);
+    return bytes;
 }
 
 class TrainerRuns : public testing::Test {
@@ -74,8 +76,8 @@ class TrainerRuns : public testing::Test {
     std::string base() const {
         return "--num-layers 2 --hidden-size 32 --num-attention-heads 2 --seq-length 16 --max-position-embeddings 16 "
                "--micro-batch-size 2 --global-batch-size 4 --lr 1e-2 --tokenizer-type NullTokenizer "
-               "--vocab-size 100 --log-interval 1 --eval-iters 0 --num-workers 0 --threads 2 --metrics-file " +
-               folder + "/metrics.jsonl ";
+               "--vocab-size 100 --log-interval 1 --eval-iters 0 --num-workers 0 --threads 2 --device " +
+               device + " --metrics-file " + folder + "/metrics.jsonl ";
     }
 
     RunConfig config_of(const std::string& flags) const {
@@ -96,9 +98,9 @@ class TrainerRuns : public testing::Test {
         Trainer trainer(config_of(flags), options);
         record.finished = trainer.run();
         record.state = trainer.state();
-        for (const Param* p : trainer.params()) record.weights[p->name] = bytes_of(p->value);
+        for (const Param* p : trainer.params()) record.weights[p->name] = bytes_of(trainer.exec(), p->value);
         for (const OptimizerTensor& t : trainer.optimizer().state()) {
-            record.optimizer[t.param + "/" + t.kind] = bytes_of(t.tensor);
+            record.optimizer[t.param + "/" + t.kind] = bytes_of(trainer.exec(), t.tensor);
         }
         std::ifstream in(folder + "/metrics.jsonl");
         for (std::string line; std::getline(in, line);) {
@@ -149,6 +151,7 @@ class TrainerRuns : public testing::Test {
     const TempFolder temp{TempFolder::Where::memory};
     const std::string folder = temp.path();
     std::string data = "--mock-data ";
+    std::string device = "cpu";
     std::chrono::seconds process_age{0};  ///< how long ago the process is said to have begun
 };
 

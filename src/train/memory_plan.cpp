@@ -1,0 +1,105 @@
+#include "train/memory_plan.h"
+
+#include "core/error.h"
+#include "core/uploader.h"
+#include "io/durable_file.h"
+#include "train/training_parts.h"
+
+namespace tera {
+namespace {
+
+/// Stands for an array of the batch, which a dry run never reads.
+template <class T>
+const T* somewhere() {
+    return reinterpret_cast<const T*>(Arena::alignment);
+}
+
+MicroBatch batch_shape(const RunConfig& c) {
+    MicroBatch batch{.S = c.seq_length,
+                     .B = c.micro_batch_size,
+                     .tokens = somewhere<std::int32_t>(),
+                     .labels = somewhere<std::int32_t>(),
+                     .loss_mask = somewhere<float>(),
+                     .positions = somewhere<std::int32_t>(),
+                     .doc_start = nullptr,
+                     .sample = somewhere<std::int64_t>()};
+    if (c.reset_attention_mask) batch.doc_start = somewhere<std::int32_t>();
+    return batch;
+}
+
+std::size_t batch_bytes(const RunConfig& c) {
+    const auto tokens = static_cast<std::size_t>(c.seq_length * c.micro_batch_size);
+    return tokens * sizeof(std::int32_t) * (c.reset_attention_mask ? 5 : 4) +
+           static_cast<std::size_t>(c.micro_batch_size) * sizeof(std::int64_t);
+}
+
+}  // namespace
+
+std::string MemoryPlan::text() const {
+    return cat("weights and gradients ", human_bytes(weights), ", optimizer ", human_bytes(optimizer), ", activations ",
+               human_bytes(activations), ", scratch ", human_bytes(scratch), ", other ",
+               human_bytes(tables + batches + libraries));
+}
+
+MemoryPlan plan_memory(const RunConfig& config, std::int64_t true_vocab, Workspace& dry) {
+    TrainingParts parts(config, true_vocab, dry);
+    const MicroBatch batch = batch_shape(config);
+    Ctx ctx = dry.ctx();
+    Decoder::Saved saved;
+    const Tensor sums(reinterpret_cast<std::byte*>(Arena::alignment), DType::f64, dry.engine().device(), {2});
+    parts.model().forward(ctx, batch, 1, saved, sums);
+    parts.model().backward(ctx, batch, saved);
+    dry.reset();
+    parts.model().evaluate(ctx, batch, sums);
+    dry.reset();
+    MemoryPlan plan;
+    plan.weights = parts.weights_bytes();
+    plan.optimizer = parts.optimizer_bytes();
+    plan.activations = dry.kept_peak();
+    plan.scratch = dry.scratch_peak();
+    plan.tables = parts.model().table_bytes();
+    if (dry.engine().device() != Device::cpu) plan.batches = Uploader::device_bytes(batch_bytes(config));
+    plan.libraries = dry.engine().own_bytes();
+    return plan;
+}
+
+std::optional<std::string> advice_to_fit(RunConfig config, std::int64_t true_vocab, const Workspace& like,
+                                         std::size_t room) {
+    const auto fits = [&] {
+        Workspace dry(like.engine(), like.pool(), Arena::Kind::counting);
+        return plan_memory(config, true_vocab, dry).total() <= room;
+    };
+    const std::int64_t asked = config.micro_batch_size;
+    for (std::int64_t size = asked - 1; size > 0; --size) {
+        if (asked % size != 0) continue;
+        config.micro_batch_size = size;
+        if (fits()) return cat("--micro-batch-size ", size);
+    }
+    config.micro_batch_size = asked;
+    config.recompute_granularity = "full";
+    config.recompute_method = "uniform";
+    config.recompute_num_layers = 1;
+    const char* recompute = "--recompute-granularity full --recompute-method uniform --recompute-num-layers 1";
+    if (fits()) return recompute;
+    config.micro_batch_size = 1;
+    if (asked > 1 && fits()) return cat(recompute, " --micro-batch-size 1");
+    return std::nullopt;
+}
+
+MemoryPlan reserve_memory(const RunConfig& config, std::int64_t true_vocab, Workspace& workspace) {
+    const Engine& engine = workspace.engine();
+    if (engine.device() == Device::cpu) return {};
+    Workspace dry(engine, workspace.pool(), Arena::Kind::counting);
+    const MemoryPlan plan = plan_memory(config, true_vocab, dry);
+    const std::size_t room = engine.memory_info().free + plan.libraries;  // those have theirs already
+    if (plan.total() > room) {
+        const auto advice = advice_to_fit(config, true_vocab, workspace, room);
+        usage_error("out of memory: this run needs ", human_bytes(plan.total()), " (", plan.text(), ") and ",
+                    engine.name(), " has ", human_bytes(room), " free; ",
+                    advice ? "it fits with " + *advice : "it needs more GPUs or a smaller model");
+    }
+    workspace.reserve_like(dry);
+    return plan;
+}
+
+}  // namespace tera

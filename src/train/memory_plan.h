@@ -1,0 +1,43 @@
+// Memory of a run, known before anything is allocated: a dry run of one micro-batch (forward, backward, evaluation)
+// over arenas that only count.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <optional>
+#include <string>
+
+#include "config/run_config.h"
+#include "train/workspace.h"
+
+namespace tera {
+
+/// Bytes on the device of one rank.
+struct MemoryPlan {
+    std::size_t weights = 0;      ///< weights and gradients
+    std::size_t optimizer = 0;    ///< main weights and the rule's state
+    std::size_t activations = 0;  ///< kept until backward, or rebuilt there
+    std::size_t scratch = 0;      ///< of single layers
+    std::size_t tables = 0;       ///< rotary angles
+    std::size_t batches = 0;      ///< micro-batches on their way
+    std::size_t libraries = 0;    ///< workspace of the product library
+
+    std::size_t total() const { return weights + optimizer + activations + scratch + tables + batches + libraries; }
+    /// "weights and gradients 9.9 GB, optimizer 19.8 GB, ...".
+    std::string text() const;
+};
+
+/// `config` is validated and knows its padded vocabulary. `dry` is a counting workspace on the run's device; it is left
+/// with the peaks to be reserved.
+MemoryPlan plan_memory(const RunConfig& config, std::int64_t true_vocab, Workspace& dry);
+
+/// On a GPU: plans, and takes all memory of the workspace at once; UsageError, with the plan and what would fit, if
+/// there is not enough. On the CPU memory is taken as it is needed, and the plan is empty.
+MemoryPlan reserve_memory(const RunConfig& config, std::int64_t true_vocab, Workspace& workspace);
+
+/// What to change so that the run fits into `room` bytes: the largest smaller micro-batch, else recomputing layers.
+/// Nothing if neither is enough.
+std::optional<std::string> advice_to_fit(RunConfig config, std::int64_t true_vocab, const Workspace& like,
+                                         std::size_t room);
+
+}  // namespace tera
