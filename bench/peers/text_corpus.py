@@ -1,6 +1,6 @@
 """Plain text from the files of Debian packages, as JSON lines. See bench/make_text_corpus.sh.
 
-Usage: python3 text_corpus.py FOLDER_OF_DEBS OUTPUT.jsonl
+Usage: python3 text_corpus.py FOLDER_OF_DEBS OUTPUT.jsonl [ENGLISH_PACKAGE...]
 """
 import gzip
 import html.parser
@@ -13,6 +13,7 @@ import tempfile
 
 MOST = 200_000  # characters of a document; longer files (dictionaries) are cut at line ends
 LEAST = 200
+MOST_ENGLISH, MOST_OTHER = 25_000_000, 4_000_000  # bytes of text from one package
 BLOCKS = {"p", "div", "br", "li", "tr", "h1", "h2", "h3", "h4", "h5", "pre", "dt", "dd", "table", "title", "section",
           "item", "note", "media"}
 SKIPPED = {"script", "style", "head", "nav"}
@@ -96,21 +97,22 @@ def documents(text):
 
 
 def main():
-    debs, output = pathlib.Path(sys.argv[1]), sys.argv[2]
+    debs, output, english = pathlib.Path(sys.argv[1]), sys.argv[2], set(sys.argv[3:])
     count = size = 0
     by_package = {}
     with open(output, "w", encoding="utf-8") as out:
         for deb in sorted(debs.glob("*.deb")):
             package = deb.name.split("_")[0]
             before = size
+            most = MOST_ENGLISH if package in english else MOST_OTHER
             with tempfile.TemporaryDirectory() as folder:
                 subprocess.run(["dpkg-deb", "-x", deb, folder], check=True)
                 for path in sorted(p for p in pathlib.Path(folder).rglob("*") if p.is_file() and not p.is_symlink()):
-                    if path.name.startswith(("changelog", "copyright", "NEWS.Debian")):
+                    if size - before >= most or path.name.startswith(("changelog", "copyright", "NEWS.Debian")):
                         continue
                     text = text_of(path)
                     for document in documents(text or ""):
-                        if len(document) >= LEAST:
+                        if len(document) >= LEAST and size - before < most:
                             source = f"{package}/{path.relative_to(folder)}"
                             out.write(json.dumps({"text": document, "source": source}, ensure_ascii=False) + "\n")
                             count, size = count + 1, size + len(document.encode())

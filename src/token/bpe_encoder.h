@@ -1,4 +1,7 @@
 // Text to ids by byte-level BPE: cut into pieces, look each piece up among those seen before, merge the rest.
+//
+// Pieces are handled in batches: first their keys are worked out and the places of the table fetched, then the ids are
+// taken, so that the waits for memory overlap.
 #pragma once
 
 #include <array>
@@ -7,8 +10,8 @@
 #include <vector>
 
 #include "token/bpe.h"
-#include "token/piece_cache.h"
-#include "token/pretokenize.h"
+#include "token/piece_scanner.h"
+#include "token/piece_table.h"
 #include "token/tokenizer.h"
 
 namespace tera {
@@ -24,19 +27,24 @@ class BpeEncoder : public Encoder {
     void encode_piece(std::string_view piece, std::vector<std::int32_t>& ids);
 
   private:
-    using ShortCache = PieceCache<2, 3, 15>;  // 2 MiB of 32-byte slots
-    using LongCache = PieceCache<4, 7, 13>;   // 1 MiB of 64-byte slots
-
-    void add_piece(std::string_view piece, std::vector<std::int32_t>& ids);
-    template <class Cache>
-    void add_cached(Cache& cache, std::string_view piece, std::vector<std::int32_t>& ids);
+    static constexpr std::size_t batch = 64;
+    struct Pending {
+        PieceTable::Key key;
+        std::uint64_t hash;
+        const char* begin;
+        std::size_t size;
+    };
+    void prepare(Pending& piece, const char* text_end) const;
+    void add(const Pending& piece, std::vector<std::int32_t>& ids);
+    void add_new(const Pending& piece, std::vector<std::int32_t>& ids);
     void flush(std::vector<std::int32_t>& ids);
 
     BpeMerger merger_;
     PretokenPattern pattern_;
-    ShortCache short_cache_;
-    LongCache long_cache_;
-    std::array<std::int32_t, 1024> ready_;  // ids found in the caches, on their way to the caller
+    PieceTable table_;
+    std::array<std::uint32_t, 1024> ends_;
+    std::array<Pending, batch> pending_;
+    std::array<std::int32_t, 4096> ready_;  // ids on their way to the caller
     std::size_t used_ = 0;
 };
 
