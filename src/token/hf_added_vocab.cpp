@@ -1,6 +1,6 @@
 #include "token/hf_added_vocab.h"
 
-#include <unordered_set>
+#include <algorithm>
 
 #include "core/error.h"
 
@@ -9,7 +9,7 @@ namespace tera {
 HfAddedVocab::HfAddedVocab(const TokenizerJson& json) : file_(json.file) {
     for (const auto& [token, id] : json.vocab) {
         id_of_model_[token] = id;
-        model_ids_[id] = token;
+        model_ids_.insert(id);
     }
 }
 
@@ -22,8 +22,8 @@ std::int32_t HfAddedVocab::add(AddedToken token) {
         const auto size = static_cast<std::int32_t>(id_of_model_.size());
         token.id = added_.empty() ? size : std::max(size, added_.rbegin()->first + 1);
         if (model_ids_.contains(token.id))
-            usage_error(file_, ": added token \"", token.content, "\" gets id ", token.id, ", which \"",
-                        model_ids_[token.id], "\" has already");
+            usage_error(file_, ": added token \"", token.content, "\" gets id ", token.id,
+                        ", which a token of the vocabulary has already");
     }
     id_of_added_[token.content] = token.id;
     const std::int32_t id = token.id;

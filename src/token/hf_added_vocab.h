@@ -6,6 +6,7 @@
 #include <optional>
 #include <string>
 #include <unordered_map>
+#include <unordered_set>
 #include <utility>
 #include <vector>
 
@@ -38,7 +39,7 @@ class HfAddedVocab {
   private:
     std::string file_;
     std::unordered_map<std::string, std::int32_t> id_of_model_;
-    std::unordered_map<std::int32_t, std::string> model_ids_;
+    std::unordered_set<std::int32_t> model_ids_;
     std::unordered_map<std::string, std::int32_t> id_of_added_;
     std::map<std::int32_t, AddedToken> added_;
     std::vector<std::pair<AddedToken, std::string>> patterns_;

@@ -31,6 +31,7 @@ HfBpeModel::HfBpeModel(Vocab vocab, const std::vector<std::pair<std::string, std
         const auto& [left, right] = merges[rank];
         insert(vocab_.at(left), vocab_.at(right), {static_cast<std::uint32_t>(rank), vocab_.at(left + right)});
     }
+    rank_count_ = merges.size();
     index_chars();
     find_safe_cuts(merges);
 }
@@ -181,7 +182,46 @@ void HfBpeEncoder::queue_pair(std::uint32_t at) {
     if (next_[at] == none) return;
     const std::uint32_t rank = model_.find(symbols_[at], symbols_[next_[at]]).rank;
     if (rank == HfBpeModel::no_rank) return;
-    queue_.push_back(std::uint64_t{rank} << 32 | at);
+    Bucket& bucket = buckets_[rank];
+    if (bucket.empty()) {
+        open_ranks_.push_back(rank);
+        std::push_heap(open_ranks_.begin(), open_ranks_.end(), std::greater<>());
+        bucket.places.clear();
+        bucket.next = 0;
+    }
+    if (bucket.next == 0) {
+        bucket.places.push_back(at);
+        bucket.is_sorted = false;
+    } else {
+        bucket.late.push_back(at);
+        std::push_heap(bucket.late.begin(), bucket.late.end(), std::greater<>());
+    }
+}
+
+std::uint32_t HfBpeEncoder::take(Bucket& bucket) {
+    if (!bucket.is_sorted && !std::is_sorted(bucket.places.begin(), bucket.places.end()))
+        std::sort(bucket.places.begin(), bucket.places.end());
+    bucket.is_sorted = true;
+    const bool is_late = !bucket.late.empty() &&
+                         (bucket.next == bucket.places.size() || bucket.late.front() < bucket.places[bucket.next]);
+    if (!is_late) return bucket.places[bucket.next++];
+    std::pop_heap(bucket.late.begin(), bucket.late.end(), std::greater<>());
+    const std::uint32_t at = bucket.late.back();
+    bucket.late.pop_back();
+    return at;
+}
+
+void HfBpeEncoder::merge_at(std::uint32_t at, std::uint32_t rank) {
+    if (symbols_[at] < 0 || next_[at] == none) return;
+    const std::uint32_t right = next_[at];
+    const HfBpeModel::Merge merge = model_.find(symbols_[at], symbols_[right]);
+    if (merge.rank != rank) return;  // a neighbour has merged since the pair was seen here
+    symbols_[at] = merge.id;
+    symbols_[right] = -1;
+    next_[at] = next_[right];
+    if (next_[right] != none) previous_[next_[right]] = at;
+    if (previous_[at] != none) queue_pair(previous_[at]);
+    queue_pair(at);
 }
 
 void HfBpeEncoder::merge_long() {
@@ -189,38 +229,27 @@ void HfBpeEncoder::merge_long() {
     const auto n = static_cast<std::uint32_t>(symbols_.size());
     next_.resize(n);
     previous_.resize(n);
-    queue_.clear();
+    buckets_.resize(model_.rank_count());
     for (std::uint32_t i = 0; i < n; ++i) {
         next_[i] = i + 1 < n ? i + 1 : none;
         previous_[i] = i > 0 ? i - 1 : none;
     }
     for (std::uint32_t i = 0; i + 1 < n; ++i) queue_pair(i);
-    std::make_heap(queue_.begin(), queue_.end(), std::greater<>());
-    const auto push = [this](std::uint32_t at) {
-        const std::size_t before = queue_.size();
-        queue_pair(at);
-        if (queue_.size() > before) std::push_heap(queue_.begin(), queue_.end(), std::greater<>());
-    };
-    while (!queue_.empty()) {
-        std::pop_heap(queue_.begin(), queue_.end(), std::greater<>());
-        const auto at = static_cast<std::uint32_t>(queue_.back());
-        const auto rank = static_cast<std::uint32_t>(queue_.back() >> 32);
-        queue_.pop_back();
-        if (symbols_[at] < 0 || next_[at] == none) continue;
-        const std::uint32_t right = next_[at];
-        const HfBpeModel::Merge merge = model_.find(symbols_[at], symbols_[right]);
-        if (merge.rank != rank) continue;  // a neighbour has merged since the pair was seen here
-        symbols_[at] = merge.id;
-        symbols_[right] = -1;
-        next_[at] = next_[right];
-        if (next_[right] != none) previous_[next_[right]] = at;
-        if (previous_[at] != none) push(previous_[at]);
-        push(at);
+    while (!open_ranks_.empty()) {
+        const std::uint32_t rank = open_ranks_.front();
+        std::pop_heap(open_ranks_.begin(), open_ranks_.end(), std::greater<>());
+        open_ranks_.pop_back();
+        Bucket& bucket = buckets_[rank];
+        // A merge may make a pair of a better rank, which then goes first.
+        while (!bucket.empty() && (open_ranks_.empty() || open_ranks_.front() > rank)) merge_at(take(bucket), rank);
+        if (bucket.empty()) continue;
+        open_ranks_.push_back(rank);
+        std::push_heap(open_ranks_.begin(), open_ranks_.end(), std::greater<>());
     }
     std::erase_if(symbols_, [](std::int32_t id) { return id < 0; });
     if (n > large_word) {
         next_ = previous_ = {};
-        queue_ = {};
+        buckets_ = {};
     }
 }
 

@@ -54,6 +54,7 @@ class HfBpeModel {
     /// Id of a character; below 0: not in the vocabulary.
     std::int32_t id_of_char(std::uint32_t c) const { return char_ids_[block_of_[c >> 8] * 256u + (c & 255)]; }
     std::int32_t id_of_byte(unsigned char byte) const { return byte_ids_[byte]; }
+    std::size_t rank_count() const { return rank_count_; }
     const HfBpeOptions& options() const { return options_; }
 
     /// End of the word that begins at `from`: the first place behind it where cutting changes nothing.
@@ -79,11 +80,12 @@ class HfBpeModel {
     std::vector<std::uint16_t> block_of_;
     std::vector<std::int32_t> char_ids_;
     std::vector<std::int32_t> byte_ids_;
+    std::size_t rank_count_ = 0;
     bool may_cut_ = false;
     std::unordered_set<std::uint32_t> joins_mark_;  // characters that stand before U+2581 inside some merge
 };
 
-class HfBpeEncoder : public PieceEncoder {
+class HfBpeEncoder : public HfPieceEncoder {
   public:
     /// The model must outlive the encoder.
     explicit HfBpeEncoder(const HfBpeModel& model) : model_(model) {}
@@ -95,13 +97,26 @@ class HfBpeEncoder : public PieceEncoder {
     void merge_short();
     void merge_long();
     void queue_pair(std::uint32_t at);
+    void merge_at(std::uint32_t at, std::uint32_t rank);
+
+    /// Where the pair of one rank was seen to begin. Places are taken from the left; those that come when some have
+    /// been taken wait apart.
+    struct Bucket {
+        std::vector<std::uint32_t> places;
+        std::vector<std::uint32_t> late;  // min-heap
+        std::size_t next = 0;             // all before is taken
+        bool is_sorted = false;
+        bool empty() const { return next == places.size() && late.empty(); }
+    };
+    std::uint32_t take(Bucket& bucket);
 
     const HfBpeModel& model_;
     PieceCache<4, 7, 14> cache_;
     std::vector<std::int32_t> symbols_;  // ids; below 0 in a long word: merged into the one before
     std::vector<std::uint32_t> ranks_;
     std::vector<std::uint32_t> next_, previous_;
-    std::vector<std::uint64_t> queue_;  // min-heap of rank << 32 | place
+    std::vector<Bucket> buckets_;            // by rank
+    std::vector<std::uint32_t> open_ranks_;  // min-heap of the ranks with places
 };
 
 }  // namespace tera

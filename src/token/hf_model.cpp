@@ -15,7 +15,7 @@ using Vocab = HfBpeModel::Vocab;
 
 /// Remembers the ids of short pieces. Encode(piece, ids) finds those of a new one.
 template <class Encode>
-class CachedEncoder : public PieceEncoder {
+class CachedEncoder : public HfPieceEncoder {
   public:
     explicit CachedEncoder(Encode encode) : encode_(std::move(encode)) {}
 
@@ -41,32 +41,32 @@ class CachedEncoder : public PieceEncoder {
 };
 
 template <class Encode>
-std::unique_ptr<PieceEncoder> cached(Encode encode) {
+std::unique_ptr<HfPieceEncoder> cached(Encode encode) {
     return std::make_unique<CachedEncoder<Encode>>(std::move(encode));
 }
 
 /// Writes bytes in the printable alphabet for a model that works on characters.
-class PrintableEncoder : public PieceEncoder {
+class PrintableEncoder : public HfPieceEncoder {
   public:
-    explicit PrintableEncoder(std::unique_ptr<PieceEncoder> inner) : inner_(std::move(inner)) {}
+    explicit PrintableEncoder(std::unique_ptr<HfPieceEncoder> inner) : inner_(std::move(inner)) {}
     void encode(std::string_view piece, std::vector<std::int32_t>& ids) override {
         inner_->encode(to_printable(piece), ids);
     }
 
   private:
-    std::unique_ptr<PieceEncoder> inner_;
+    std::unique_ptr<HfPieceEncoder> inner_;
 };
 
-class ByteBpe : public HfModel {
+class ByteBpe : public HfTokenModel {
   public:
     explicit ByteBpe(BpeModel model) : model_(std::move(model)) {}
-    std::unique_ptr<PieceEncoder> make_encoder() const override { return std::make_unique<Pieces>(model_); }
+    std::unique_ptr<HfPieceEncoder> make_encoder() const override { return std::make_unique<Pieces>(model_); }
     std::unique_ptr<Encoder> make_text_encoder(PretokenPattern pattern) const override {
         return std::make_unique<BpeEncoder>(model_, pattern);
     }
 
   private:
-    class Pieces : public PieceEncoder {
+    class Pieces : public HfPieceEncoder {
       public:
         explicit Pieces(const BpeModel& model) : encoder_(model, PretokenPattern::gpt2) {}
         void encode(std::string_view piece, std::vector<std::int32_t>& ids) override {
@@ -79,19 +79,19 @@ class ByteBpe : public HfModel {
     BpeModel model_;
 };
 
-class CharBpe : public HfModel {
+class CharBpe : public HfTokenModel {
   public:
     explicit CharBpe(HfBpeModel model) : model_(std::move(model)) {}
-    std::unique_ptr<PieceEncoder> make_encoder() const override { return std::make_unique<HfBpeEncoder>(model_); }
+    std::unique_ptr<HfPieceEncoder> make_encoder() const override { return std::make_unique<HfBpeEncoder>(model_); }
 
   private:
     HfBpeModel model_;
 };
 
-class WordPiece : public HfModel {
+class WordPiece : public HfTokenModel {
   public:
     explicit WordPiece(WordPieceModel model) : model_(std::move(model)) {}
-    std::unique_ptr<PieceEncoder> make_encoder() const override {
+    std::unique_ptr<HfPieceEncoder> make_encoder() const override {
         return cached([&model = model_](std::string_view word, auto& ids) { model.encode(word, ids); });
     }
 
@@ -99,10 +99,10 @@ class WordPiece : public HfModel {
     WordPieceModel model_;
 };
 
-class Unigram : public HfModel {
+class Unigram : public HfTokenModel {
   public:
     explicit Unigram(UnigramModel model) : model_(std::move(model)) {}
-    std::unique_ptr<PieceEncoder> make_encoder() const override {
+    std::unique_ptr<HfPieceEncoder> make_encoder() const override {
         return cached([&model = model_, scratch = UnigramModel::Scratch()](std::string_view piece, auto& ids) mutable {
             model.encode(piece, scratch, ids);
         });
@@ -112,15 +112,15 @@ class Unigram : public HfModel {
     UnigramModel model_;
 };
 
-class Printable : public HfModel {
+class Printable : public HfTokenModel {
   public:
-    explicit Printable(std::unique_ptr<HfModel> inner) : inner_(std::move(inner)) {}
-    std::unique_ptr<PieceEncoder> make_encoder() const override {
+    explicit Printable(std::unique_ptr<HfTokenModel> inner) : inner_(std::move(inner)) {}
+    std::unique_ptr<HfPieceEncoder> make_encoder() const override {
         return std::make_unique<PrintableEncoder>(inner_->make_encoder());
     }
 
   private:
-    std::unique_ptr<HfModel> inner_;
+    std::unique_ptr<HfTokenModel> inner_;
 };
 
 std::int32_t unknown_id(const JsonObject& options, const Vocab& vocab, const std::string& token) {
@@ -147,7 +147,7 @@ bool has_all_bytes(const Vocab& vocab) {
     return true;
 }
 
-std::unique_ptr<HfModel> make_bpe(const JsonObject& options, const TokenizerJson& json, bool is_byte_level) {
+std::unique_ptr<HfTokenModel> make_bpe(const JsonObject& options, const TokenizerJson& json, bool is_byte_level) {
     if (options.real("dropout", 0.0) != 0) usage_error(options.where(), ": BPE with dropout is not supported");
     for (const char* key : {"continuing_subword_prefix", "end_of_word_suffix"})
         if (!options.text(key, "").empty()) usage_error(options.where(), ": BPE with ", key, " is not supported");
@@ -176,7 +176,7 @@ std::unique_ptr<HfModel> make_bpe(const JsonObject& options, const TokenizerJson
     return std::make_unique<CharBpe>(HfBpeModel(std::move(vocab), json.merges, choice));
 }
 
-std::unique_ptr<HfModel> make_word_piece(const JsonObject& options, const TokenizerJson& json) {
+std::unique_ptr<HfTokenModel> make_word_piece(const JsonObject& options, const TokenizerJson& json) {
     const Vocab vocab(json.vocab.begin(), json.vocab.end());
     WordPieceOptions choice;
     choice.prefix = options.text("continuing_subword_prefix", "##");
@@ -188,7 +188,7 @@ std::unique_ptr<HfModel> make_word_piece(const JsonObject& options, const Tokeni
     return std::make_unique<WordPiece>(WordPieceModel(tokens, std::move(choice)));
 }
 
-std::unique_ptr<HfModel> make_unigram(const JsonObject& options, const TokenizerJson& json) {
+std::unique_ptr<HfTokenModel> make_unigram(const JsonObject& options, const TokenizerJson& json) {
     if (!options.has("unk_id"))
         usage_error(options.where(), ": Unigram without unk_id is not supported: text it has no token for has no id");
     UnigramOptions choice;
@@ -204,9 +204,9 @@ std::unique_ptr<HfModel> make_unigram(const JsonObject& options, const Tokenizer
 
 }  // namespace
 
-std::unique_ptr<HfModel> make_hf_model(const TokenizerJson& json, bool is_byte_level) {
+std::unique_ptr<HfTokenModel> make_hf_model(const TokenizerJson& json, bool is_byte_level) {
     const JsonObject options = json.part(json.options, "model");
-    std::unique_ptr<HfModel> model;
+    std::unique_ptr<HfTokenModel> model;
     bool takes_bytes = false;
     if (json.model == TokenizerJson::Model::bpe) {
         model = make_bpe(options, json, is_byte_level);

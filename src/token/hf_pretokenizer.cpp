@@ -1,6 +1,6 @@
 #include "token/hf_pretokenizer.h"
 
-#include <cstring>
+#include <algorithm>
 
 #include "core/error.h"
 #include "token/unicode.h"
@@ -143,6 +143,12 @@ void PreTokenizer::add_metaspace(const JsonObject& json) {
                                        : PretokenStep::Prepend::never;
     step.split = json.boolean("split", true);
     steps_.push_back(std::move(step));
+}
+
+bool PreTokenizer::needs_head() const {
+    return std::any_of(steps_.begin(), steps_.end(), [](const PretokenStep& step) {
+        return step.kind == PretokenStep::Kind::metaspace && step.prepend == PretokenStep::Prepend::first;
+    });
 }
 
 std::optional<PretokenPattern> PreTokenizer::only_pattern() const {

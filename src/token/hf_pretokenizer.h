@@ -15,9 +15,9 @@
 namespace tera {
 
 /// Turns one piece of text into ids. Has working memory: one per thread.
-class PieceEncoder {
+class HfPieceEncoder {
   public:
-    virtual ~PieceEncoder() = default;
+    virtual ~HfPieceEncoder() = default;
     /// Appends the ids of a piece, which is not empty.
     virtual void encode(std::string_view piece, std::vector<std::int32_t>& ids) = 0;
 };
@@ -57,6 +57,8 @@ class PreTokenizer {
     const std::vector<PretokenStep>& steps() const { return steps_; }
     /// The pieces are bytes, each to be written in the alphabet of token/byte_level.h for the model.
     bool is_byte_level() const { return is_byte_level_; }
+    /// Whether a step asks where the document begins (NormalView::head).
+    bool needs_head() const;
     /// The pattern, if cutting by it is all there is to do.
     std::optional<PretokenPattern> only_pattern() const;
 
@@ -73,7 +75,7 @@ class PreTokenizer {
 /// Cuts text and hands the pieces on; one per thread.
 class PieceSplitter {
   public:
-    PieceSplitter(const PreTokenizer& pre_tokenizer, PieceEncoder& model)
+    PieceSplitter(const PreTokenizer& pre_tokenizer, HfPieceEncoder& model)
         : steps_(pre_tokenizer.steps()), model_(model), buffers_(steps_.size()), chars_(hf_chars()) {}
 
     /// Appends the ids of a stretch of text (valid UTF-8).
@@ -86,7 +88,7 @@ class PieceSplitter {
     void find_matches(const PretokenStep& step, std::string_view text, Emit&& emit) const;
 
     const std::vector<PretokenStep>& steps_;
-    PieceEncoder& model_;
+    HfPieceEncoder& model_;
     std::vector<std::string> buffers_;  // one for each step that rewrites
     const HfCharTable& chars_;
 };

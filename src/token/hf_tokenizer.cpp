@@ -9,8 +9,8 @@
 #include "token/added_tokens.h"
 #include "token/decoder.h"
 #include "token/hf_added_vocab.h"
-#include "token/hf_config.h"
 #include "token/hf_model.h"
+#include "token/hf_tokenizer_config.h"
 #include "token/normalizer_json.h"
 #include "token/post_processor.h"
 #include "token/utf8.h"
@@ -21,7 +21,7 @@ namespace {
 
 class HuggingFaceTokenizer : public Tokenizer {
   public:
-    HuggingFaceTokenizer(std::string bytes, const std::string& file, HfConfig config);
+    HuggingFaceTokenizer(std::string bytes, const std::string& file, HfTokenizerConfig config);
 
     std::unique_ptr<Encoder> make_encoder() const override;
     std::string decode(std::span<const std::int32_t> ids) const override;
@@ -33,6 +33,7 @@ class HuggingFaceTokenizer : public Tokenizer {
     std::optional<std::int32_t> cls() const override { return id_of(config_.cls); }
     std::optional<std::int32_t> sep() const override { return id_of(config_.sep); }
     std::optional<std::int32_t> mask() const override { return id_of(config_.mask); }
+    std::vector<std::int32_t> sentinels() const override;
     std::string name() const override { return "HuggingFaceTokenizer"; }
     std::vector<TokenizerFile> files() const override { return config_.files; }
 
@@ -47,10 +48,10 @@ class HuggingFaceTokenizer : public Tokenizer {
     void choose_post_processor(const TokenizerJson& json);
     void choose_eod(const std::string& file);
 
-    HfConfig config_;
+    HfTokenizerConfig config_;
     Normalizer normalizer_;
     PreTokenizer pre_tokenizer_;
-    std::unique_ptr<HfModel> model_;
+    std::unique_ptr<HfTokenModel> model_;
     HfAddedVocab vocab_;
     PostProcessor post_processor_;
     TokenDecoder decoder_;
@@ -76,7 +77,8 @@ class HfEncoder : public Encoder {
             text = valid_;
         }
         ids.insert(ids.end(), before.begin(), before.end());
-        const std::size_t first_char = text.empty() ? 0 : decode_utf8(text.data(), text.data() + text.size()).bytes;
+        const bool needs_head = tokenizer_.pre_tokenizer_.needs_head() && !text.empty();
+        const std::size_t first_char = needs_head ? decode_utf8(text.data(), text.data() + text.size()).bytes : 0;
         const AddedTokenFinder& finder = tokenizer_.vocab_.raw();
         if (finder.empty()) {
             encode_raw({text, first_char}, ids);
@@ -117,14 +119,14 @@ class HfEncoder : public Encoder {
 
     const HuggingFaceTokenizer& tokenizer_;
     std::unique_ptr<Encoder> text_encoder_;
-    std::unique_ptr<PieceEncoder> piece_encoder_;
+    std::unique_ptr<HfPieceEncoder> piece_encoder_;
     std::unique_ptr<PieceSplitter> splitter_;
     std::string valid_;
     Normalizer::Scratch scratch_;
     std::vector<AddedSplit> raw_splits_, splits_;
 };
 
-HuggingFaceTokenizer::HuggingFaceTokenizer(std::string bytes, const std::string& file, HfConfig config)
+HuggingFaceTokenizer::HuggingFaceTokenizer(std::string bytes, const std::string& file, HfTokenizerConfig config)
     : config_(std::move(config)) {
     const TokenizerJson json = parse_tokenizer_json(bytes, file);
     if (!json.normalizer.is_null()) normalizer_ = make_normalizer(json.part(json.normalizer, "normalizer"));
@@ -212,6 +214,12 @@ void HuggingFaceTokenizer::choose_eod(const std::string& file) {
 
 std::unique_ptr<Encoder> HuggingFaceTokenizer::make_encoder() const { return std::make_unique<HfEncoder>(*this); }
 
+std::vector<std::int32_t> HuggingFaceTokenizer::sentinels() const {
+    std::vector<std::int32_t> ids;
+    while (const auto id = vocab_.id_of(cat("<extra_id_", ids.size(), ">"))) ids.push_back(*id);
+    return ids;
+}
+
 std::string HuggingFaceTokenizer::decode(std::span<const std::int32_t> ids) const {
     std::string text;
     std::vector<std::string> tokens;
@@ -238,7 +246,12 @@ std::unique_ptr<Tokenizer> load_hugging_face_tokenizer(const std::string& path) 
                     " (names on the Hugging Face hub are not looked up)");
     std::string bytes = read_text_file(file.string(), std::uint64_t{512} << 20);
     const fs::path folder = file.has_parent_path() ? file.parent_path() : fs::path(".");
-    return std::make_unique<HuggingFaceTokenizer>(std::move(bytes), file.string(), read_hf_config(folder.string()));
+    return std::make_unique<HuggingFaceTokenizer>(std::move(bytes), file.string(),
+                                                  read_hf_tokenizer_config(folder.string()));
+}
+
+std::unique_ptr<Tokenizer> parse_hugging_face_tokenizer(std::string bytes, const std::string& file) {
+    return std::make_unique<HuggingFaceTokenizer>(std::move(bytes), file, HfTokenizerConfig());
 }
 
 }  // namespace tera

@@ -15,4 +15,7 @@ namespace tera {
 /// special_tokens_map.json, generation_config.json. UsageError for anything in the file that is not known here.
 std::unique_ptr<Tokenizer> load_hugging_face_tokenizer(const std::string& path);
 
+/// From the bytes of a tokenizer.json alone; `file` is only named in errors.
+std::unique_ptr<Tokenizer> parse_hugging_face_tokenizer(std::string bytes, const std::string& file);
+
 }  // namespace tera

@@ -2,80 +2,12 @@
 
 #include <algorithm>
 
+#include "token/normalizer_char_step.h"
 #include "token/unicode.h"
-#include "token/utf8.h"
 
 namespace tera {
 
 namespace {
-
-CodePoint char_at(std::string_view text, std::size_t at) {
-    return decode_utf8(text.data() + at, text.data() + text.size());
-}
-
-/// Writes `out` and finds where its head ends: where the first thing goes that came from behind the old head.
-class HeadWriter {
-  public:
-    HeadWriter(NormalView in, NormalText& out) : in_(in), out_(out) {
-        out.text.clear();
-        out.head = 0;
-    }
-    /// What is appended from now on comes from here.
-    void from(std::size_t at) {
-        if (is_open_ && at >= in_.head) close();
-    }
-    void finish() {
-        if (is_open_) close();
-    }
-
-  private:
-    void close() {
-        out_.head = out_.text.size();
-        is_open_ = false;
-    }
-    NormalView in_;
-    NormalText& out_;
-    bool is_open_ = true;
-};
-
-/// rewrite(c, bytes, out) appends what becomes of one character and tells whether that is something else.
-template <class Rewrite>
-bool rewrite_chars(NormalView in, NormalText& out, Rewrite&& rewrite) {
-    HeadWriter writer(in, out);
-    bool changed = false;
-    for (std::size_t at = 0; at < in.text.size();) {
-        const CodePoint c = char_at(in.text, at);
-        writer.from(at);
-        changed |= rewrite(c.value, in.text.substr(at, c.bytes), out.text);
-        at += c.bytes;
-    }
-    writer.finish();
-    return changed;
-}
-
-template <class Rewrite>
-class CharStep : public NormalizerStep {
-  public:
-    explicit CharStep(Rewrite rewrite) : rewrite_(std::move(rewrite)) {}
-    bool apply(NormalView in, NormalText& out) const override { return rewrite_chars(in, out, rewrite_); }
-
-  private:
-    Rewrite rewrite_;
-};
-
-template <class Rewrite>
-std::unique_ptr<NormalizerStep> char_step(Rewrite rewrite) {
-    return std::make_unique<CharStep<Rewrite>>(std::move(rewrite));
-}
-
-template <class Drops>
-std::unique_ptr<NormalizerStep> drop_step(Drops drops) {
-    return char_step([drops](std::uint32_t c, std::string_view bytes, std::string& out) {
-        if (drops(c)) return true;
-        out += bytes;
-        return false;
-    });
-}
 
 class StripStep : public NormalizerStep {
   public:
@@ -151,13 +83,6 @@ class ReplaceStep : public NormalizerStep {
     std::string content_;
 };
 
-bool is_chinese(std::uint32_t c) {
-    const auto in = [c](std::uint32_t low, std::uint32_t high) { return c >= low && c <= high; };
-    // 2B920 is a slip of the original's; the block begins at 2B820.
-    return in(0x4E00, 0x9FFF) || in(0x3400, 0x4DBF) || in(0x20000, 0x2A6DF) || in(0x2A700, 0x2B73F) ||
-           in(0x2B740, 0x2B81F) || in(0x2B920, 0x2CEAF) || in(0xF900, 0xFAFF) || in(0x2F800, 0x2FA1F);
-}
-
 }  // namespace
 
 NormalView Normalizer::apply(NormalView in, Scratch& scratch) const {
@@ -189,34 +114,6 @@ std::unique_ptr<NormalizerStep> lowercase_step() {
 
 std::unique_ptr<NormalizerStep> strip_accents_step() {
     return drop_step([&chars = hf_chars()](std::uint32_t c) { return c >= 0x80 && chars(c).is_combining_mark(); });
-}
-
-std::unique_ptr<NormalizerStep> bert_strip_marks_step() {
-    return drop_step([&chars = hf_chars()](std::uint32_t c) { return c >= 0x80 && chars(c).is_nonspacing_mark(); });
-}
-
-std::unique_ptr<NormalizerStep> bert_clean_step() {
-    return char_step([&chars = hf_chars()](std::uint32_t c, std::string_view bytes, std::string& out) {
-        if (c > ' ' && c < 0x7F) {
-            out += static_cast<char>(c);
-            return false;
-        }
-        if (c == 0 || c == 0xFFFD || chars(c).is_control()) return true;
-        const bool is_space = is_white_space(c);
-        out += is_space ? std::string_view(" ") : bytes;
-        return is_space && c != ' ';
-    });
-}
-
-std::unique_ptr<NormalizerStep> bert_chinese_step() {
-    return char_step([](std::uint32_t c, std::string_view bytes, std::string& out) {
-        if (c < 0x3400 || !is_chinese(c)) {
-            out += bytes;
-            return false;
-        }
-        out.append(1, ' ').append(bytes).append(1, ' ');
-        return true;
-    });
 }
 
 std::unique_ptr<NormalizerStep> strip_step(bool left, bool right) { return std::make_unique<StripStep>(left, right); }

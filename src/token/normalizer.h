@@ -75,11 +75,13 @@ class ReplacePattern {
 std::unique_ptr<NormalizerStep> replace_step(ReplacePattern pattern, std::string content);
 std::string replace_all(std::string_view text, const ReplacePattern& pattern, std::string_view content);
 
-/// BertNormalizer's own steps: drop control characters and make all white space a space; put spaces around Chinese
-/// characters; drop nonspacing marks.
-std::unique_ptr<NormalizerStep> bert_clean_step();
-std::unique_ptr<NormalizerStep> bert_chinese_step();
-std::unique_ptr<NormalizerStep> bert_strip_marks_step();
+struct BertNormalizerOptions {
+    bool clean_text = true;            // drop control characters, make all white space a space
+    bool handle_chinese_chars = true;  // put spaces around them
+    bool strip_accents = true;         // NFD without nonspacing marks
+    bool lowercase = true;
+};
+std::unique_ptr<NormalizerStep> bert_step(const BertNormalizerOptions& options);
 
 /// Precompiled: SentencePiece's rules, applied as Hugging Face does: to each grapheme of fewer than 6 bytes the rule of
 /// its shortest prefix, replacing the whole grapheme; else to each character.

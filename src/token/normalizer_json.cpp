@@ -25,15 +25,13 @@ std::string decode_base64(const std::string& text, const JsonObject& json) {
     return out;
 }
 
-void add_bert(const JsonObject& json, Normalizer& normalizer) {
-    const bool lowercase = json.boolean("lowercase", true);
-    if (json.boolean("clean_text", true)) normalizer.add(bert_clean_step());
-    if (json.boolean("handle_chinese_chars", true)) normalizer.add(bert_chinese_step());
-    if (json.has("strip_accents") ? json.boolean("strip_accents") : lowercase) {
-        normalizer.add(unicode_form_step(NormalForm::nfd));
-        normalizer.add(bert_strip_marks_step());
-    }
-    if (lowercase) normalizer.add(lowercase_step());
+std::unique_ptr<NormalizerStep> make_bert(const JsonObject& json) {
+    BertNormalizerOptions options;
+    options.clean_text = json.boolean("clean_text", true);
+    options.handle_chinese_chars = json.boolean("handle_chinese_chars", true);
+    options.lowercase = json.boolean("lowercase", true);
+    options.strip_accents = json.boolean("strip_accents", options.lowercase);
+    return bert_step(options);
 }
 
 void add_steps(const JsonObject& json, Normalizer& normalizer, int depth) {
@@ -62,7 +60,7 @@ void add_steps(const JsonObject& json, Normalizer& normalizer, int depth) {
     } else if (type == "Replace") {
         normalizer.add(replace_step(replace_pattern(json), json.text("content")));
     } else if (type == "BertNormalizer") {
-        add_bert(json, normalizer);
+        normalizer.add(make_bert(json));
     } else if (type == "Precompiled") {
         const std::string blob = decode_base64(json.text("precompiled_charsmap", ""), json);
         if (!blob.empty()) normalizer.add(precompiled_step(CharsMap(blob, json.where())));

@@ -123,7 +123,7 @@ class UnicodeFormStep : public NormalizerStep {
         return chars_(c.value).changes(form_) ? 0 : c.bytes;
     }
     static void copy(NormalView in, std::size_t begin, std::size_t end, NormalText& out) {
-        if (out.head == open && in.head < end && in.head >= begin) out.head = out.text.size() + in.head - begin;
+        if (out.head == open && in.head <= end) out.head = out.text.size() + std::max(in.head, begin) - begin;
         out.text += in.text.substr(begin, end - begin);
     }
     void rewrite(NormalView in, std::size_t begin, std::size_t end, NormalText& out) const {

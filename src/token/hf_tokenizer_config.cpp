@@ -1,4 +1,4 @@
-#include "token/hf_config.h"
+#include "token/hf_tokenizer_config.h"
 
 #include <algorithm>
 #include <filesystem>
@@ -32,7 +32,7 @@ class ConfigReader {
   public:
     explicit ConfigReader(std::string folder) : folder_(std::move(folder)) {}
 
-    HfConfig read() {
+    HfTokenizerConfig read() {
         config_ = read_file("tokenizer_config.json");
         const std::string where = folder_ + "/tokenizer_config.json";
         if (config_.contains("added_tokens_decoder")) {
@@ -139,11 +139,11 @@ class ConfigReader {
 
     std::string folder_;
     json config_;
-    HfConfig result_;
+    HfTokenizerConfig result_;
 };
 
 }  // namespace
 
-HfConfig read_hf_config(const std::string& folder) { return ConfigReader(folder).read(); }
+HfTokenizerConfig read_hf_tokenizer_config(const std::string& folder) { return ConfigReader(folder).read(); }
 
 }  // namespace tera

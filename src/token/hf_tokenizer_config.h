@@ -12,7 +12,7 @@
 
 namespace tera {
 
-struct HfConfig {
+struct HfTokenizerConfig {
     std::string tokenizer_class;
     /// In the order in which they are added where the vocabulary lacks them: tokens that the configuration lists with
     /// all their properties, then the named ones.
@@ -25,6 +25,6 @@ struct HfConfig {
 };
 
 /// `folder` holds the tokenizer.json. Files that are not there are not missed.
-HfConfig read_hf_config(const std::string& folder);
+HfTokenizerConfig read_hf_tokenizer_config(const std::string& folder);
 
 }  // namespace tera
