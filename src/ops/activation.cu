@@ -54,71 +54,54 @@ struct Silu {
     }
 };
 
-/// Elements are handled in groups of `step` (a pack, or one) so that the same code serves odd sizes.
+/// Elements are handled in groups of `step` (a pack, or one), so that the same code serves odd sizes.
 template <class F, class T, int step>
-__global__ void plain(T* out, const T* h, std::int64_t groups) {
-    std::int64_t i = blockIdx.x * std::int64_t{blockDim.x} + threadIdx.x;
+__global__ void plain(T* out, const T* h, unsigned groups) {
+    unsigned i = blockIdx.x * blockDim.x + threadIdx.x;
     if (i >= groups) return;
-    if constexpr (step == 1) {
-        out[i] = narrow<T>(F::value(widen(h[i])));
-    } else {
-        Pack<T> x = load_pack(h + i * step), y;
+    auto x = load_few<step>(h + std::int64_t{i} * step);
 #pragma unroll
-        for (int k = 0; k < step; ++k) y.v[k] = narrow<T>(F::value(widen(x.v[k])));
-        store_pack(out + i * step, y);
-    }
+    for (int k = 0; k < step; ++k) x.v[k] = narrow<T>(F::value(widen(x.v[k])));
+    store_few(out + std::int64_t{i} * step, x);
 }
 
 template <class F, class T, int step>
-__global__ void plain_backward(T* dh, const T* da, const T* h, std::int64_t groups) {
-    std::int64_t i = blockIdx.x * std::int64_t{blockDim.x} + threadIdx.x;
+__global__ void plain_backward(T* dh, const T* da, const T* h, unsigned groups) {
+    unsigned i = blockIdx.x * blockDim.x + threadIdx.x;
     if (i >= groups) return;
-    if constexpr (step == 1) {
-        dh[i] = narrow<T>(widen(da[i]) * F::slope(widen(h[i])));
-    } else {
-        Pack<T> x = load_pack(h + i * step), d = load_pack(da + i * step), y;
+    auto x = load_few<step>(h + std::int64_t{i} * step), d = load_few<step>(da + std::int64_t{i} * step);
 #pragma unroll
-        for (int k = 0; k < step; ++k) y.v[k] = narrow<T>(widen(d.v[k]) * F::slope(widen(x.v[k])));
-        store_pack(dh + i * step, y);
-    }
+    for (int k = 0; k < step; ++k) d.v[k] = narrow<T>(widen(d.v[k]) * F::slope(widen(x.v[k])));
+    store_few(dh + std::int64_t{i} * step, d);
+}
+
+/// A row of h is [gate, up], each of `row` groups.
+template <class F, class T, int step>
+__global__ void gated(T* out, const T* h, unsigned groups, unsigned row) {
+    unsigned i = blockIdx.x * blockDim.x + threadIdx.x;
+    if (i >= groups) return;
+    std::int64_t at = (std::int64_t{i} + i / row * std::int64_t{row}) * step, width = std::int64_t{row} * step;
+    auto g = load_few<step>(h + at), u = load_few<step>(h + at + width);
+#pragma unroll
+    for (int k = 0; k < step; ++k) u.v[k] = narrow<T>(F::value(widen(g.v[k])) * widen(u.v[k]));
+    store_few(out + std::int64_t{i} * step, u);
 }
 
 template <class F, class T, int step>
-__global__ void gated(T* out, const T* h, std::int64_t groups, std::int64_t n) {
-    std::int64_t i = blockIdx.x * std::int64_t{blockDim.x} + threadIdx.x;
+__global__ void gated_backward(T* dh, const T* da, const T* h, unsigned groups, unsigned row) {
+    unsigned i = blockIdx.x * blockDim.x + threadIdx.x;
     if (i >= groups) return;
-    std::int64_t row = i * step / n, col = i * step % n;
-    const T *gate = h + row * 2 * n + col, *up = gate + n;
-    if constexpr (step == 1) {
-        out[i] = narrow<T>(F::value(widen(gate[0])) * widen(up[0]));
-    } else {
-        Pack<T> g = load_pack(gate), u = load_pack(up), y;
+    std::int64_t at = (std::int64_t{i} + i / row * std::int64_t{row}) * step, width = std::int64_t{row} * step;
+    auto g = load_few<step>(h + at), u = load_few<step>(h + at + width),
+         d = load_few<step>(da + std::int64_t{i} * step);
 #pragma unroll
-        for (int k = 0; k < step; ++k) y.v[k] = narrow<T>(F::value(widen(g.v[k])) * widen(u.v[k]));
-        store_pack(out + i * step, y);
+    for (int k = 0; k < step; ++k) {
+        auto x = widen(g.v[k]), v = widen(d.v[k]);
+        g.v[k] = narrow<T>(v * widen(u.v[k]) * F::slope(x));
+        u.v[k] = narrow<T>(v * F::value(x));
     }
-}
-
-template <class F, class T, int step>
-__global__ void gated_backward(T* dh, const T* da, const T* h, std::int64_t groups, std::int64_t n) {
-    std::int64_t i = blockIdx.x * std::int64_t{blockDim.x} + threadIdx.x;
-    if (i >= groups) return;
-    std::int64_t row = i * step / n, col = i * step % n, at = row * 2 * n + col;
-    if constexpr (step == 1) {
-        auto g = widen(h[at]), u = widen(h[at + n]), d = widen(da[i]);
-        dh[at] = narrow<T>(d * u * F::slope(g));
-        dh[at + n] = narrow<T>(d * F::value(g));
-    } else {
-        Pack<T> g = load_pack(h + at), u = load_pack(h + at + n), d = load_pack(da + i * step), dg, du;
-#pragma unroll
-        for (int k = 0; k < step; ++k) {
-            auto x = widen(g.v[k]), v = widen(d.v[k]);
-            dg.v[k] = narrow<T>(v * widen(u.v[k]) * F::slope(x));
-            du.v[k] = narrow<T>(v * F::value(x));
-        }
-        store_pack(dh + at, dg);
-        store_pack(dh + at + n, du);
-    }
+    store_few(dh + at, g);
+    store_few(dh + at + width, u);
 }
 
 template <class F>
@@ -146,6 +129,15 @@ void with_step(std::int64_t cols, const F& f) {
         f(std::integral_constant<int, 1>{});
 }
 
+struct Launch {
+    unsigned groups, row, blocks;
+};
+Launch launch_of(const ConstTensor& a, int width) {
+    std::int64_t groups = a.numel() / width;
+    TERA_CHECK(groups <= INT32_MAX, "activation of ", a.shape);
+    return {static_cast<unsigned>(groups), static_cast<unsigned>(a.cols() / width), blocks_for(groups, 256, INT32_MAX)};
+}
+
 }  // namespace
 
 void activation(const Exec& exec, ActivationKind kind, Tensor a, ConstTensor h) {
@@ -153,13 +145,12 @@ void activation(const Exec& exec, ActivationKind kind, Tensor a, ConstTensor h) 
         using T = decltype(zero);
         with_step<T>(a.cols(), [&](auto step) {
             constexpr int width = decltype(step)::value;
-            std::int64_t groups = a.numel() / width;
-            unsigned blocks = blocks_for(groups, 256, INT32_MAX);
-            with_kind(kind, [&](auto f, auto is_gated) {
+            auto [groups, row, blocks] = launch_of(a, width);
+            with_kind(kind, [&](auto f, auto is_gated_kind) {
                 using F = decltype(f);
-                if constexpr (decltype(is_gated)::value)
+                if constexpr (decltype(is_gated_kind)::value)
                     gated<F, device_t<T>, width>
-                        <<<blocks, 256, 0, exec.gpu->stream>>>(dptr<T>(a), dptr<T>(h), groups, a.cols());
+                        <<<blocks, 256, 0, exec.gpu->stream>>>(dptr<T>(a), dptr<T>(h), groups, row);
                 else
                     plain<F, device_t<T>, width><<<blocks, 256, 0, exec.gpu->stream>>>(dptr<T>(a), dptr<T>(h), groups);
             });
@@ -173,13 +164,12 @@ void activation_backward(const Exec& exec, ActivationKind kind, Tensor dh, Const
         using T = decltype(zero);
         with_step<T>(da.cols(), [&](auto step) {
             constexpr int width = decltype(step)::value;
-            std::int64_t groups = da.numel() / width;
-            unsigned blocks = blocks_for(groups, 256, INT32_MAX);
-            with_kind(kind, [&](auto f, auto is_gated) {
+            auto [groups, row, blocks] = launch_of(da, width);
+            with_kind(kind, [&](auto f, auto is_gated_kind) {
                 using F = decltype(f);
-                if constexpr (decltype(is_gated)::value)
+                if constexpr (decltype(is_gated_kind)::value)
                     gated_backward<F, device_t<T>, width>
-                        <<<blocks, 256, 0, exec.gpu->stream>>>(dptr<T>(dh), dptr<T>(da), dptr<T>(h), groups, da.cols());
+                        <<<blocks, 256, 0, exec.gpu->stream>>>(dptr<T>(dh), dptr<T>(da), dptr<T>(h), groups, row);
                 else
                     plain_backward<F, device_t<T>, width>
                         <<<blocks, 256, 0, exec.gpu->stream>>>(dptr<T>(dh), dptr<T>(da), dptr<T>(h), groups);

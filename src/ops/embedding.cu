@@ -11,16 +11,13 @@ __global__ void embedding_kernel(T* x, const T* word, const T* position, const s
     std::int64_t i = blockIdx.x * std::int64_t{blockDim.x} + threadIdx.x;
     if (i >= groups) return;
     std::int64_t t = i * step / D, col = i * step % D;
-    const T* w = word + std::int64_t{tokens[t]} * D + col;
-    T* o = x + i * step;
-    if (!position) {
+    auto sum = load_few<step>(word + std::int64_t{tokens[t]} * D + col);
+    if (position) {
+        auto place = load_few<step>(position + std::int64_t{positions[t]} * D + col);
 #pragma unroll
-        for (int k = 0; k < step; ++k) o[k] = w[k];
-        return;
+        for (int k = 0; k < step; ++k) sum.v[k] = narrow<T>(widen(sum.v[k]) + widen(place.v[k]));
     }
-    const T* p = position + std::int64_t{positions[t]} * D + col;
-#pragma unroll
-    for (int k = 0; k < step; ++k) o[k] = narrow<T>(widen(w[k]) + widen(p[k]));
+    store_few(x + i * step, sum);
 }
 
 /// A run of equal keys may cross the chunks of sorted tokens that blocks work on: a run inside one chunk is added to

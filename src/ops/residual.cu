@@ -20,11 +20,14 @@ __global__ void dropout_add_kernel(T* out, const T* x, const T* y, const T* bias
     if (i >= groups) return;
     std::int64_t at = i * step, row = at / D, col = at % D;
     A v[step];
+    auto branch = load_few<step>(y + at);
 #pragma unroll
-    for (int k = 0; k < step; ++k) v[k] = widen(y[at + k]);
-    if (bias)
+    for (int k = 0; k < step; ++k) v[k] = widen(branch.v[k]);
+    if (bias) {
+        auto few = load_few<step>(bias + col);
 #pragma unroll
-        for (int k = 0; k < step; ++k) v[k] += widen(bias[col + k]);
+        for (int k = 0; k < step; ++k) v[k] += widen(few.v[k]);
+    }
     if (dropping) {
         std::uint64_t element = static_cast<std::uint64_t>(row / drop.B * D + col);
         std::int64_t sample = drop.sample[row % drop.B];
@@ -35,11 +38,15 @@ __global__ void dropout_add_kernel(T* out, const T* x, const T* y, const T* bias
             v[k] *= words.v[(element + k) % 4] < drop.threshold ? A(0) : static_cast<A>(drop.keep);
         }
     }
-    if (x)
+    if (x) {
+        auto few = load_few<step>(x + at);
 #pragma unroll
-        for (int k = 0; k < step; ++k) v[k] += widen(x[at + k]);
+        for (int k = 0; k < step; ++k) v[k] += widen(few.v[k]);
+    }
+    Few<T, step> sum;
 #pragma unroll
-    for (int k = 0; k < step; ++k) out[at + k] = narrow<T>(v[k]);
+    for (int k = 0; k < step; ++k) sum.v[k] = narrow<T>(v[k]);
+    store_few(out + at, sum);
 }
 
 }  // namespace
