@@ -112,6 +112,43 @@ template <int n, class T>
 __device__ inline void store_few(T* p, const Few<T, n>& x) {
     *reinterpret_cast<Few<T, n>*>(p) = x;
 }
+/// Sixteen bytes as they come from memory: four registers whatever T is, while a Pack of a sixteen-bit type takes eight
+/// once its elements are looked at. Elements are widened each time they are used.
+template <class T>
+struct alignas(16) Raw {
+    static constexpr int n = 16 / sizeof(T);
+    unsigned w[4];
+    __device__ dacc_t<T> operator[](int k) const {
+        if constexpr (std::is_same_v<T, __nv_bfloat16>)
+            return __uint_as_float(k % 2 ? w[k / 2] & 0xffff0000u : w[k / 2] << 16);
+        else if constexpr (std::is_same_v<T, __half>)
+            return __half2float(__ushort_as_half(static_cast<unsigned short>(k % 2 ? w[k / 2] >> 16 : w[k / 2])));
+        else if constexpr (std::is_same_v<T, float>)
+            return __uint_as_float(w[k]);
+        else
+            return __hiloint2double(static_cast<int>(w[2 * k + 1]), static_cast<int>(w[2 * k]));
+    }
+};
+template <class T>
+__device__ inline Raw<T> load_raw(const T* p) {
+    return *reinterpret_cast<const Raw<T>*>(p);
+}
+
+/// One element in the clothes of a Raw.
+template <class T>
+struct Single {
+    static constexpr int n = 1;
+    T v;
+    __device__ dacc_t<T> operator[](int) const { return widen(v); }
+};
+template <int step, class T>
+__device__ inline auto load_held(const T* p) {
+    if constexpr (step == 1)
+        return Single<T>{*p};
+    else
+        return load_raw(p);
+}
+
 /// Rows of this many elements can be read by packs (all our tensors begin on 64 bytes).
 template <class T>
 bool packs(std::int64_t cols) {

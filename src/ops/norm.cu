@@ -132,20 +132,22 @@ constexpr int rows_at_once = sizeof(T) > 4 || step == 1 ? 1
 /// `rows_at_once` neighbouring rows, then those a grid's width further on. A thread owns `groups` groups of `step`
 /// columns, a block's width apart.
 template <class T, class A, int step, int groups>
-__global__ void __launch_bounds__(backward_threads) norm_backward_rows(BackwardArgs<T, A> io) {
+__global__ void __maxnreg__(groups == 1 ? 96 : 128) norm_backward_rows(BackwardArgs<T, A> io) {
     constexpr int R = rows_at_once<T, step, groups>;
+    using Held = decltype(load_held<step>(io.x));
+    static_assert(step == 1 || step == Raw<T>::n);
     __shared__ A places[2][backward_threads / 32][2 * R];  // by turns, so that one barrier a round is enough
     const int first = static_cast<int>(threadIdx.x) * step, stride = static_cast<int>(blockDim.x) * step, n = io.n;
     const int warps = static_cast<int>(blockDim.x) / 32;
     A sums[3][groups][step] = {};
-    Few<T, step> weight[groups];
+    Held weight[groups];
 #pragma unroll
     for (int g = 0; g < groups; ++g)
-        if (int i = first + g * stride; i < n) weight[g] = load_few<step>(io.w + i);
+        if (int i = first + g * stride; i < n) weight[g] = load_held<step>(io.w + i);
     const A one_plus = static_cast<A>(io.spec.one_plus), share = A(1) / static_cast<A>(n);
     int turn = 0;
     for (std::int64_t r0 = std::int64_t{blockIdx.x} * R; r0 < io.rows; r0 += std::int64_t{gridDim.x} * R, turn ^= 1) {
-        Few<T, step> dy[R][groups], x[R][groups], dx[R][groups];
+        Held dy[R][groups], x[R][groups], dx[R][groups];
         A mean[R], rstd[R], dot[R], sum[R];
 #pragma unroll
         for (int q = 0; q < R; ++q) {
@@ -153,9 +155,9 @@ __global__ void __launch_bounds__(backward_threads) norm_backward_rows(BackwardA
 #pragma unroll
             for (int g = 0; g < groups; ++g)
                 if (int i = first + g * stride; i < n) {
-                    dy[q][g] = load_few<step>(io.dy + r * n + i);
-                    x[q][g] = load_few<step>(io.x + r * n + i);
-                    dx[q][g] = load_few<step>(io.dx + r * n + i);
+                    dy[q][g] = load_held<step>(io.dy + r * n + i);
+                    x[q][g] = load_held<step>(io.x + r * n + i);
+                    dx[q][g] = load_held<step>(io.dx + r * n + i);
                 }
             mean[q] = io.mean ? io.mean[r] : A(0);
             rstd[q] = io.rstd[r];
@@ -169,13 +171,13 @@ __global__ void __launch_bounds__(backward_threads) norm_backward_rows(BackwardA
                 if (first + g * stride < n)
 #pragma unroll
                     for (int k = 0; k < step; ++k) {
-                        A d = widen(dy[q][g].v[k]), xhat = (widen(x[q][g].v[k]) - mean[q]) * rstd[q];
-                        A scaled = d * (one_plus + widen(weight[g].v[k]));
+                        A d = dy[q][g][k], xhat = (x[q][g][k] - mean[q]) * rstd[q];
+                        A scaled = d * (one_plus + weight[g][k]);
                         dot[q] += scaled * xhat;
                         sum[q] += scaled;
                         sums[0][g][k] += d * xhat;
                         sums[1][g][k] += d;
-                        sums[2][g][k] += widen(dx[q][g].v[k]);
+                        sums[2][g][k] += dx[q][g][k];
                     }
         }
 #pragma unroll
@@ -206,9 +208,9 @@ __global__ void __launch_bounds__(backward_threads) norm_backward_rows(BackwardA
                 Few<T, step> out;
 #pragma unroll
                 for (int k = 0; k < step; ++k) {
-                    A d = widen(dy[q][g].v[k]), xhat = (widen(x[q][g].v[k]) - mean[q]) * rstd[q];
-                    A change = rstd[q] * (d * (one_plus + widen(weight[g].v[k])) - shift - xhat * slope);
-                    out.v[k] = narrow<T>(widen(dx[q][g].v[k]) + change);
+                    A d = dy[q][g][k], xhat = (x[q][g][k] - mean[q]) * rstd[q];
+                    A change = rstd[q] * (d * (one_plus + weight[g][k]) - shift - xhat * slope);
+                    out.v[k] = narrow<T>(dx[q][g][k] + change);
                 }
                 store_few(io.dx + (r0 + q) * n + i, out);
             }
