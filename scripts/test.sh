@@ -102,7 +102,7 @@ oracle_cases() {
     case $1 in
         tokenizers | tiktoken) echo 5000 ;;
         hf | bert) echo 1000 ;;
-        *) echo 500 ;;
+        *) echo 300 ;;
     esac
 }
 

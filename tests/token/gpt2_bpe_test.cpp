@@ -152,10 +152,20 @@ TEST(MakeTokenizer, RefusesByName) {
     refuse(flags, {"--merge-file"});
     flags.merge_file = "y";
     refuse(flags, {"x", "cannot be opened"});
-    for (const char* type : {"BertWordPieceLowerCase", "HuggingFaceTokenizer", "Llama2Tokenizer", "TikTokenizer"}) {
+    for (const char* type : {"SentencePieceTokenizer", "GPTSentencePieceTokenizer", "Llama2Tokenizer",
+                             "HuggingFaceTokenizer", "TikTokenizer"}) {
         flags.tokenizer_type = type;
-        refuse(flags, {type, "not built"});
+        refuse(flags, {type, "--tokenizer-model"});
     }
+    for (const char* type : {"BertWordPieceLowerCase", "BertWordPieceCase"}) {
+        flags.tokenizer_type = type;
+        flags.vocab_file = "";
+        refuse(flags, {type, "--vocab-file"});
+    }
+    flags.tokenizer_type = "GPT2BPETokenizer";
+    flags.vocab_extra_ids = 5;
+    refuse(flags, {"--vocab-extra-ids", "GPT2BPETokenizer"});
+    flags.vocab_extra_ids = 0;
     flags.tokenizer_type = "Gpt2";
     refuse(flags, {"Gpt2", "unknown"});
     flags.tokenizer_type = "NullTokenizer";
