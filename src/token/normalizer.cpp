@@ -9,6 +9,10 @@ namespace tera {
 
 namespace {
 
+bool is_ascii_punctuation(char c) {
+    return (c >= '!' && c <= '/') || (c >= ':' && c <= '@') || (c >= '[' && c <= '`') || (c >= '{' && c <= '~');
+}
+
 class StripStep : public NormalizerStep {
   public:
     StripStep(bool left, bool right) : left_(left), right_(right) {}
@@ -152,10 +156,10 @@ std::optional<ReplacePattern> ReplacePattern::regex(std::string_view regex) {
             pattern.is_space_ = pattern.is_run_ = true;
             regex.remove_prefix(2);
         } else {
-            if (regex[0] == '\\') regex.remove_prefix(1);
-            // Behind a backslash only punctuation stands for itself.
-            const bool was_escaped = regex.empty() || special.find(regex[0]) != std::string_view::npos;
-            if (regex.empty() || (was_escaped && regex[0] == '\0')) return std::nullopt;
+            const bool is_escaped = regex[0] == '\\';
+            if (is_escaped) regex.remove_prefix(1);
+            // Letters and digits mean something else behind a backslash.
+            if (regex.empty() || (is_escaped && !is_ascii_punctuation(regex[0]))) return std::nullopt;
             const std::size_t bytes = char_at(regex, 0).bytes;
             pattern.text_ += regex.substr(0, bytes);
             regex.remove_prefix(bytes);
