@@ -9,6 +9,7 @@
 #     PEER_ROWS="gpt1.7b"       run it beside these only
 #     FLAGS="..."               more flags for every run of ours
 #     NOTE="..."                a sentence added to the results
+#     RESULTS=folder TAG=name   write there instead of bench/results; add _name to the files
 #
 # PyTorch compiles for half a minute to a minute and a half per model; ours take under 20 s each.
 set -euo pipefail

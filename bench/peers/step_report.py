@@ -13,7 +13,7 @@ import re
 import statistics
 import sys
 
-RESULTS = pathlib.Path(__file__).resolve().parent.parent / "results"
+RESULTS = pathlib.Path(os.environ.get("RESULTS", pathlib.Path(__file__).resolve().parent.parent / "results"))
 DETAILED = "gpt1.7b"
 
 
@@ -44,7 +44,7 @@ def table(runs, device, date):
     lines = [f"# Training steps on one {device} ({date})", "",
              "bf16 weights, fp32 main weights, dropout 0, random tokens; `bench/run_step.sh`. Speed is the median of the "
              "timed steps after warm-up (slowest .. fastest). MFU: causal attention counted once / whole, over "
-             f"{runs[0][1]['peak_tflops']:g} TFLOP/s. Memory in GiB: ours is the sum of what we allocate, PyTorch's what "
+             f"{runs[0][1]['peak_tflops'] or 0:g} TFLOP/s. Memory in GiB: ours is the sum of what we allocate, PyTorch's what "
              "its allocator held at most. First step: seconds from process start until its loss is known.", ""]
     ceilings = [r[1]["ceilings"] for r in runs]
     square = [c["square_tflops"] for c in ceilings if c["square_tflops"]]
@@ -90,18 +90,19 @@ def main():
     device = runs[0][1]["device"]
     date = datetime.date.today().isoformat()
     gpu = re.sub(r"[^a-z0-9.]+", "_", device.lower().replace("nvidia", "")).strip("_")
-    RESULTS.mkdir(exist_ok=True)
-    path = RESULTS / f"step_{gpu}_{date}.md"
+    ending = f"{gpu}_{date}" + (f"_{os.environ['TAG']}" if os.environ.get("TAG") else "") + ".md"
+    RESULTS.mkdir(parents=True, exist_ok=True)
+    path = RESULTS / f"step_{ending}"
     text = table(runs, device, date)
     path.write_text(text)
     print(text)
-    print(path.relative_to(RESULTS.parent.parent))
+    print(path)
     for name, _, _, command in runs:
         if name == DETAILED:
-            detail = RESULTS / f"step_{name}_{gpu}_{date}.md"
+            detail = RESULTS / f"step_{name}_{ending}"
             body = (logs / f"{name}.txt").read_text()
             detail.write_text(f"# Where a step of {name} goes on one {device} ({date})\n\n```\n{command}\n\n{body}```\n")
-            print(detail.relative_to(RESULTS.parent.parent))
+            print(detail)
 
 
 if __name__ == "__main__":

@@ -225,10 +225,11 @@ void StepBench::note_memory() {
                       {"gradients", grads},
                       {"main weights", main},
                       {"moments", moments},
-                      {"optimizer, the rest", parts_->optimizer_bytes() - main - moments},
+                      {"alignment and tables", parts_->held_bytes() - values - grads - main - moments},
                       {"activations, kept", ctx.keep.arena->held()},
                       {"activations, temporary", ctx.temp.arena->held()},
                       {"activations, recomputed", ctx.redo.arena->held()},
+                      {"rotary angles", parts_->model().table_bytes()},
                       {"upload buffers", upload},
                       {"library workspace", engine_->own_bytes()}};
     const Engine::Memory seen = engine_->memory_info();

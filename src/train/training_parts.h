@@ -36,6 +36,8 @@ class TrainingParts {
     /// Bytes of weights and gradients, and of the optimizer.
     std::size_t weights_bytes() const { return weights_arena_.used(); }
     std::size_t optimizer_bytes() const { return optimizer_arena_.used(); }
+    /// Bytes taken from the device for all of it.
+    std::size_t held_bytes() const { return weights_arena_.held() + optimizer_arena_.held(); }
 
   private:
     Arena weights_arena_, optimizer_arena_;

@@ -3,11 +3,14 @@
 #include "core/profile.h"
 
 #include <cuda_profiler_api.h>
-#include <nvtx3/nvToolsExt.h>
 
 #include <cstdio>
 
 #include "core/cuda/check.h"
+
+#if __has_include(<nvtx3/nvToolsExt.h>)
+
+#include <nvtx3/nvToolsExt.h>
 
 namespace tera {
 namespace {
@@ -37,6 +40,22 @@ void profile::push(const char* name, std::int64_t number, const char* after) {
 }
 
 void profile::pop() { nvtxDomainRangePop(domain()); }
+
+}  // namespace tera
+
+#else
+
+namespace tera {
+
+bool profile::listening() { return false; }
+void profile::push(const char*, std::int64_t, const char*) {}
+void profile::pop() {}
+
+}  // namespace tera
+
+#endif
+
+namespace tera {
 
 void profiler_start() { TERA_CUDA(cudaProfilerStart()); }
 void profiler_stop() { TERA_CUDA(cudaProfilerStop()); }
