@@ -18,16 +18,20 @@ constexpr std::int64_t chunk = 1 << 16;  // elements handled at a time
 /// Packs ids as T; returns the position of the first that does not fit, or ids.size().
 template <class T>
 std::size_t pack(std::span<const std::int32_t> ids, std::byte* out) {
+    const auto fits = [](std::int32_t id) {
+        const auto value = static_cast<T>(id);
+        if constexpr (std::is_floating_point_v<T>) return static_cast<double>(value) == static_cast<double>(id);
+        return static_cast<std::int64_t>(value) == id;
+    };
+    // Without a way out of the loop it is done many ids at a time.
+    bool all_fit = true;
     for (std::size_t i = 0; i < ids.size(); ++i) {
         const auto value = static_cast<T>(ids[i]);
-        if constexpr (std::is_floating_point_v<T>) {
-            if (static_cast<double>(value) != static_cast<double>(ids[i])) return i;
-        } else {
-            if (static_cast<std::int64_t>(value) != ids[i]) return i;
-        }
+        all_fit &= fits(ids[i]);
         std::memcpy(out + i * sizeof(T), &value, sizeof(T));
     }
-    return ids.size();
+    if (all_fit) return ids.size();
+    return static_cast<std::size_t>(std::find_if_not(ids.begin(), ids.end(), fits) - ids.begin());
 }
 
 std::size_t pack(TokenType type, std::span<const std::int32_t> ids, std::byte* out) {

@@ -1,9 +1,11 @@
 #include "token/json_scan.h"
 
+#include <bit>
 #include <charconv>
 #include <cstring>
 #include <vector>
 
+#include "token/byte_masks.h"
 #include "token/utf8.h"
 
 namespace tera {
@@ -49,6 +51,12 @@ void JsonScanner::expect_end() {
 
 const char* JsonScanner::plain_run_end() const {
     const char* p = p_;
+    while (has_byte_masks && end_ - p >= 64) {
+        const Bytes64 bytes(p);
+        const std::uint64_t special = bytes.equal('"') | bytes.equal('\\') | ~bytes.at_least(0x20);
+        if (special != 0) return p + std::countr_zero(special);
+        p += 64;
+    }
     while (end_ - p >= 8) {
         std::uint64_t word;
         std::memcpy(&word, p, 8);

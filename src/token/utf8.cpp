@@ -2,6 +2,8 @@
 
 #include <cstring>
 
+#include "token/byte_masks.h"
+
 namespace tera {
 
 void append_utf8(std::string& out, std::uint32_t value) {
@@ -23,9 +25,44 @@ void append_utf8(std::string& out, std::uint32_t value) {
     }
 }
 
+namespace {
+
+/// The characters that begin in 64 bytes at p and end in them: whether all are valid, and how many bytes they have.
+struct BlockCheck {
+    bool valid;
+    unsigned size;
+};
+
+/// p is at the beginning of a character.
+BlockCheck check_block(const char* p) {
+    const Bytes64 bytes(p);
+    const std::uint64_t multi = bytes.at_least(0x80);
+    if (multi == 0) return {true, 64};
+    const std::uint64_t lead = bytes.at_least(0xC0), three = bytes.at_least(0xE0), four = bytes.at_least(0xF0);
+    const std::uint64_t wrong_count = (lead << 1 | three << 2 | four << 3) ^ (multi & ~lead);
+    std::uint64_t wrong = wrong_count | bytes.at_least(0xF5) | bytes.equal(0xC0) | bytes.equal(0xC1);
+    if (three != 0) {  // second bytes that would make it too long, a surrogate or beyond U+10FFFF
+        const std::uint64_t from_a0 = bytes.at_least(0xA0), from_90 = bytes.at_least(0x90);
+        wrong |= (bytes.equal(0xE0) << 1 & ~from_a0) | (bytes.equal(0xED) << 1 & from_a0);
+        wrong |= (bytes.equal(0xF0) << 1 & ~from_90) | (bytes.equal(0xF4) << 1 & from_90);
+    }
+    // The last character may go on behind the block; then its beginning is looked at again with the next.
+    const unsigned cut = lead >> 63 ? 1 : three >> 62 ? 2 : four >> 61 ? 3 : 0;
+    const std::uint64_t seen =
+        ~std::uint64_t{0} >> (cut == 0 ? 0 : cut - 1);  // its first byte still ends what is before
+    return {(wrong & seen) == 0, 64 - cut};
+}
+
+}  // namespace
+
 std::size_t find_invalid_utf8(std::string_view text) {
     const char* p = text.data();
     const char* end = p + text.size();
+    while (has_byte_masks && end - p >= 64) {
+        const BlockCheck block = check_block(p);
+        if (!block.valid) break;  // the loop below finds it
+        p += block.size;
+    }
     while (p < end) {
         std::uint64_t word = 0;
         while (end - p >= 8) {

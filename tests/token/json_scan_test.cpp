@@ -121,5 +121,26 @@ TEST(JsonScan, WrittenStringsReadBack) {
     EXPECT_EQ(out, all);
 }
 
+TEST(JsonScan, StringsOfEveryLengthWithASpecialCharacterAnywhere) {
+    for (std::size_t length = 0; length < 150; ++length) {
+        for (std::size_t at = 0; at <= length; at += 7) {
+            std::string plain(length, 'x');
+            std::string text = plain;
+            text.insert(at, "\\n");
+            plain.insert(at, "\n");
+            const std::string quoted = '"' + text + '"';
+            const std::vector<char> alone(quoted.begin(), quoted.end());
+            JsonScanner json({alone.data(), alone.size()});
+            std::string out;
+            ASSERT_TRUE(json.read_string(out));
+            ASSERT_EQ(out, plain);
+            std::string control = quoted;
+            control[at + 1] = '\x1f';
+            JsonScanner broken(control);
+            EXPECT_THROW(broken.read_string(out), JsonSyntaxError) << length << " " << at;
+        }
+    }
+}
+
 }  // namespace
 }  // namespace tera

@@ -140,6 +140,37 @@ TEST(Utf8, DecodesAndRefuses) {
     }
 }
 
+/// Character by character, as decode_utf8() sees it.
+std::size_t first_invalid(std::string_view text) {
+    const char* end = text.data() + text.size();
+    for (const char* p = text.data(); p < end;) {
+        const CodePoint code = decode_utf8(p, end);
+        if (code.value == CodePoint::invalid) return static_cast<std::size_t>(p - text.data());
+        p += code.bytes;
+    }
+    return std::string_view::npos;
+}
+
+TEST(Utf8, FindsTheFirstInvalidByteWhereverItIs) {
+    std::mt19937 random(5);
+    const std::vector<std::string> good = {"a",          "word ",  "\u00e9", "\u4e2d",
+                                           "\U0001f600", "\ud7ff", "\ue000", "\U0010ffff"};
+    const std::vector<std::string> bad = {"\x80",         "\xc0\x80",         "\xc1\xbf",         "\xe0\x9f\xbf",
+                                          "\xed\xa0\x80", "\xf0\x8f\xbf\xbf", "\xf4\x90\x80\x80", "\xf5\x80\x80\x80",
+                                          "\xff",         "\xe4\xb8",         "\xf0\x9f\x98",     "\xc3"};
+    for (int round = 0; round < 20000; ++round) {
+        std::string text;
+        const std::size_t wanted = random() % 200;
+        while (text.size() < wanted) text += good[random() % good.size()];
+        if (round % 2) {
+            text += bad[random() % bad.size()];
+            for (std::size_t more = random() % 100; more > 0; --more) text += good[random() % good.size()];
+        }
+        const std::vector<char> alone(text.begin(), text.end());  // so that sanitizers see reads behind it
+        ASSERT_EQ(find_invalid_utf8({alone.data(), alone.size()}), first_invalid(text)) << "round " << round;
+    }
+}
+
 // Expectations: bytes.decode("utf-8", errors="replace") of Python.
 TEST(Utf8, ReplacesInvalidBytes) {
     EXPECT_EQ(replace_invalid_utf8("a\xff"
