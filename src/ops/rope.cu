@@ -31,7 +31,12 @@ __global__ void rope_kernel(RopeArgs<T, A> io) {
         first = narrow<T>(a * cos.v[j] - b * s);
         second = narrow<T>(b * cos.v[j] + a * s);
     };
-    if constexpr (interleaved) {
+    if constexpr (interleaved && step == 1) {  // a head of odd width leaves its pairs anywhere
+        T first = x[2 * k], second = x[2 * k + 1];
+        turn(first, second, 0);
+        x[2 * k] = first;
+        x[2 * k + 1] = second;
+    } else if constexpr (interleaved) {
         auto pairs = load_few<2 * step>(x + 2 * k);
 #pragma unroll
         for (int j = 0; j < step; ++j) turn(pairs.v[2 * j], pairs.v[2 * j + 1], j);
