@@ -2,6 +2,7 @@
 
 #include <cmath>
 
+#include "core/profile.h"
 #include "ops/convert.h"
 #include "ops/linear.h"
 
@@ -67,17 +68,17 @@ ops::AttentionOut Attention::core(const Exec& exec, const BlockInput& in, ConstT
     return ops::attention(exec, core_spec(in, in.S), {qkv, 0}, {qkv, q_cols}, {qkv, q_cols + kv_cols});
 }
 
-Tensor Attention::forward(Ctx& ctx, const BlockInput& in, ConstTensor x, Saved& saved) const {
+Tensor Attention::forward(Ctx& ctx, const BlockInput& in, ConstTensor x, const ops::Residual& to, Saved& saved) const {
+    const ProfileRange range("attention");
     saved.x = x;
     saved.qkv = project_qkv(ctx.keep, in, x, saved);
-    if (!recompute_core_) {
-        saved.out = core(ctx.keep, in, saved.qkv);
-        return ops::linear(ctx.temp, saved.out.o, proj_.weight.value);
-    }
-    return ops::linear(ctx.temp, core(ctx.temp, in, saved.qkv).o, proj_.weight.value);
+    ops::AttentionOut out = core(recompute_core_ ? ctx.temp : ctx.keep, in, saved.qkv);
+    if (!recompute_core_) saved.out = out;
+    return ops::linear_residual(ctx.keep, out.o, proj_.weight.value, proj_.bias_value(), to);
 }
 
 Tensor Attention::backward(Ctx& ctx, const BlockInput& in, ConstTensor dy, const Saved& saved) {
+    const ProfileRange range("attention");
     const ModelConfig& c = config_;
     const Exec& e = ctx.temp;
     ops::AttentionOut out = recompute_core_ ? core(e, in, saved.qkv) : saved.out;
@@ -95,12 +96,12 @@ Tensor Attention::backward(Ctx& ctx, const BlockInput& in, ConstTensor dy, const
             e, norm_spec(c), {c.heads, c.kv_heads, c.head_dim},
             {q_norm_->weight.grad, q_norm_->bias_grad(), k_norm_->weight.grad, k_norm_->bias_grad()}, dqkv, saved.raw,
             head_norm_weights(), saved.stats);
-    if (qkv_.bias) ops::bias_grad(e, qkv_.bias->grad, dqkv);
-    ops::linear_wgrad(e, qkv_.weight.grad, dqkv, saved.x);
+    ops::linear_wgrad(e, qkv_.weight.grad, dqkv, saved.x, qkv_.bias_grad());
     return ops::linear_dgrad(e, dqkv, qkv_.weight.value);
 }
 
-Tensor Attention::infer(Ctx& ctx, const BlockInput& in, ConstTensor x, LayerCache& cache, std::int64_t cached) const {
+Tensor Attention::infer(Ctx& ctx, const BlockInput& in, ConstTensor x, ConstTensor stream, LayerCache& cache,
+                        std::int64_t cached) const {
     Saved unused;
     const Exec& e = ctx.temp;
     Tensor qkv = project_qkv(e, in, x, unused);
@@ -109,7 +110,7 @@ Tensor Attention::infer(Ctx& ctx, const BlockInput& in, ConstTensor x, LayerCach
     ops::copy_columns(e, cache.v.slice(cached * in.B, qkv.rows()), qkv, q_cols + kv_cols);
     ops::AttentionOut out = ops::attention(e, core_spec(in, cached + in.S), {ConstTensor(qkv), 0},
                                            {ConstTensor(cache.k), 0}, {ConstTensor(cache.v), 0});
-    return ops::linear(e, out.o, proj_.weight.value);
+    return ops::linear_residual(e, out.o, proj_.weight.value, proj_.bias_value(), {stream});
 }
 
 }  // namespace tera

@@ -5,6 +5,7 @@
 #include "nn/linear_params.h"
 #include "nn/norm.h"
 #include "ops/attention.h"
+#include "ops/residual.h"
 #include "ops/rope.h"
 
 namespace tera {
@@ -53,14 +54,15 @@ class Attention {
         proj_.visit(f);
     }
 
-    /// Output [T,D] in ctx.temp, without bias().
-    Tensor forward(Ctx& ctx, const BlockInput& in, ConstTensor x, Saved& saved) const;
-    /// Gradient by x, in ctx.temp; dy is the gradient of forward's output.
+    /// to.x + dropout(attention(x)), in ctx.keep.
+    Tensor forward(Ctx& ctx, const BlockInput& in, ConstTensor x, const ops::Residual& to, Saved& saved) const;
+    /// Gradient by x, in ctx.temp; dy is that of the branch, behind the dropout.
     Tensor backward(Ctx& ctx, const BlockInput& in, ConstTensor dy, const Saved& saved);
-    /// Like forward, for the S positions that follow the cache's; appends to the cache.
-    Tensor infer(Ctx& ctx, const BlockInput& in, ConstTensor x, LayerCache& cache, std::int64_t cached) const;
+    /// stream + attention(x), for the S positions that follow the cache's; appends to the cache.
+    Tensor infer(Ctx& ctx, const BlockInput& in, ConstTensor x, ConstTensor stream, LayerCache& cache,
+                 std::int64_t cached) const;
 
-    ConstTensor bias() const { return proj_.bias_value(); }
+    /// Of the output projection; whoever has dy at hand sums its columns.
     Param* bias_param() { return proj_.bias ? &*proj_.bias : nullptr; }
 
   private:

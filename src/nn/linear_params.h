@@ -44,6 +44,7 @@ struct LinearParams {
         if (bias) f(*bias);
     }
     ConstTensor bias_value() const { return bias ? ConstTensor(bias->value) : ConstTensor{}; }
+    Tensor bias_grad() const { return bias ? bias->grad : Tensor{}; }
 };
 
 }  // namespace tera

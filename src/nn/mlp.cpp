@@ -1,5 +1,6 @@
 #include "nn/mlp.h"
 
+#include "core/profile.h"
 #include "ops/activation.h"
 #include "ops/linear.h"
 
@@ -35,21 +36,22 @@ Mlp::Mlp(const ModelConfig& c, std::int64_t layer)
       down_(cat("layers.", layer, ".mlp.down"), {c.hidden, c.ffn}, {1, {}}, linear_init(c, c.hidden, c.ffn, true),
             c.linear_bias) {}
 
-Tensor Mlp::forward(Ctx& ctx, ConstTensor x, Saved& saved) const {
+Tensor Mlp::forward(Ctx& ctx, ConstTensor x, const ops::Residual& to, Saved& saved) const {
+    const ProfileRange range("mlp");
     saved.x = x;
-    saved.h = ops::linear(ctx.keep, x, up_.weight.value, up_.bias_value());
-    Tensor a = ops::activation(ctx.temp, kind_of(activation_), saved.h);
-    return ops::linear(ctx.temp, a, down_.weight.value);
+    ops::Activated up =
+        ops::linear_activation(ctx.keep, ctx.temp, kind_of(activation_), x, up_.weight.value, up_.bias_value());
+    saved.h = up.h;
+    return ops::linear_residual(ctx.keep, up.a, down_.weight.value, down_.bias_value(), to);
 }
 
 Tensor Mlp::backward(Ctx& ctx, ConstTensor dy, const Saved& saved) {
+    const ProfileRange range("mlp");
     const Exec& e = ctx.temp;
     Tensor a = ops::activation(e, kind_of(activation_), saved.h);  // rebuilt: cheaper than keeping it
     ops::linear_wgrad(e, down_.weight.grad, dy, a);
-    Tensor dh =
-        ops::activation_backward(e, kind_of(activation_), ops::linear_dgrad(e, dy, down_.weight.value), saved.h);
-    if (up_.bias) ops::bias_grad(e, up_.bias->grad, dh);
-    ops::linear_wgrad(e, up_.weight.grad, dh, saved.x);
+    Tensor dh = ops::linear_dgrad_activation(e, kind_of(activation_), dy, down_.weight.value, saved.h);
+    ops::linear_wgrad(e, up_.weight.grad, dh, saved.x, up_.bias_grad());
     return ops::linear_dgrad(e, dh, up_.weight.value);
 }
 

@@ -1,8 +1,8 @@
-// Mlp: up projection, activation (gated or not), down projection. The bias of the down projection is left to the
-// residual connection that follows.
+// Mlp: up projection, activation (gated or not), down projection into the residual stream.
 #pragma once
 
 #include "nn/linear_params.h"
+#include "ops/residual.h"
 
 namespace tera {
 
@@ -21,12 +21,12 @@ class Mlp {
         down_.visit(f);
     }
 
-    /// Output [T,D] in ctx.temp, without bias().
-    Tensor forward(Ctx& ctx, ConstTensor x, Saved& saved) const;
-    /// Gradient by x, in ctx.temp.
+    /// to.x + dropout(mlp(x)), in ctx.keep.
+    Tensor forward(Ctx& ctx, ConstTensor x, const ops::Residual& to, Saved& saved) const;
+    /// Gradient by x, in ctx.temp; dy is that of the branch, behind the dropout.
     Tensor backward(Ctx& ctx, ConstTensor dy, const Saved& saved);
 
-    ConstTensor bias() const { return down_.bias_value(); }
+    /// Of the down projection; whoever has dy at hand sums its columns.
     Param* bias_param() { return down_.bias ? &*down_.bias : nullptr; }
 
   private:

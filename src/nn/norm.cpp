@@ -30,9 +30,9 @@ Tensor Norm::forward(const Exec& exec, ConstTensor x, Saved& saved) const {
     return ops::norm(exec, spec_, x, params_.weight.value, params_.bias_value(), saved.stats);
 }
 
-void Norm::backward(const Exec& exec, Tensor dx, ConstTensor dy, const Saved& saved) {
-    ops::norm_backward(exec, spec_, {dx, params_.weight.grad, params_.bias_grad()}, dy, saved.x, params_.weight.value,
-                       saved.stats);
+void Norm::backward(const Exec& exec, Tensor dx, ConstTensor dy, const Saved& saved, Tensor dx_sum) {
+    ops::norm_backward(exec, spec_, {dx, params_.weight.grad, params_.bias_grad(), dx_sum}, dy, saved.x,
+                       params_.weight.value, saved.stats);
 }
 
 }  // namespace tera

@@ -41,8 +41,8 @@ class Norm {
     }
 
     Tensor forward(const Exec& exec, ConstTensor x, Saved& saved) const;
-    /// dx += gradient by x.
-    void backward(const Exec& exec, Tensor dx, ConstTensor dy, const Saved& saved);
+    /// dx += gradient by x. dx_sum, if given, += the sums of the columns of dx as it came.
+    void backward(const Exec& exec, Tensor dx, ConstTensor dy, const Saved& saved, Tensor dx_sum = {});
 
   private:
     ops::NormSpec spec_;

@@ -8,7 +8,7 @@ TERA_BACKENDS(void activation(const Exec& exec, ActivationKind kind, Tensor a, C
 TERA_BACKENDS(void activation_backward(const Exec& exec, ActivationKind kind, Tensor dh, ConstTensor da, ConstTensor h))
 
 Tensor activation(const Exec& exec, ActivationKind kind, ConstTensor h) {
-    bool gated = kind == ActivationKind::swiglu || kind == ActivationKind::geglu;
+    bool gated = is_gated(kind);
     TERA_CHECK(!gated || h.cols() % 2 == 0, h.shape);
     Tensor a = exec.tensor(h.dtype, {h.rows(), gated ? h.cols() / 2 : h.cols()});
     TERA_DISPATCH(exec, activation(exec, kind, a, h));

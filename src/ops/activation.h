@@ -11,6 +11,8 @@ namespace tera::ops {
 
 enum class ActivationKind : std::uint8_t { gelu_tanh, gelu_erf, squared_relu, swiglu, geglu };
 
+inline bool is_gated(ActivationKind kind) { return kind == ActivationKind::swiglu || kind == ActivationKind::geglu; }
+
 Tensor activation(const Exec& exec, ActivationKind kind, ConstTensor h);
 /// Gradient by h, given that of the output.
 Tensor activation_backward(const Exec& exec, ActivationKind kind, ConstTensor da, ConstTensor h);

@@ -2,8 +2,8 @@
 
 #include "ops/column_sum.h"
 #include "ops/convert.h"
-#include "ops/dispatch.h"
 #include "ops/gemm.h"
+#include "ops/linear_backends.h"
 
 namespace tera::ops {
 namespace {
@@ -13,10 +13,6 @@ void check_2d(const char* what, const ConstTensor& t, std::int64_t cols) {
 }
 
 }  // namespace
-
-TERA_BACKENDS(void linear(const Exec& exec, Tensor y, ConstTensor x, ConstTensor w, ConstTensor bias))
-TERA_BACKENDS(void linear_dgrad(const Exec& exec, Tensor dx, ConstTensor dy, ConstTensor w))
-TERA_BACKENDS(void linear_wgrad(const Exec& exec, Tensor dw, ConstTensor dy, ConstTensor x))
 
 namespace cpu {
 
@@ -39,9 +35,32 @@ void linear_dgrad(const Exec& exec, Tensor dx, ConstTensor dy, ConstTensor w) {
          {w.data, w.dtype, w.cols(), false}, {dx.data, dx.dtype, dx.cols(), false});
 }
 
-void linear_wgrad(const Exec& exec, Tensor dw, ConstTensor dy, ConstTensor x) {
+void linear_wgrad(const Exec& exec, Tensor dw, ConstTensor dy, ConstTensor x, Tensor db) {
+    if (db) column_sum(exec, db, dy);
+    if (exec.counts()) return;
     gemm(exec, dw.shape[0], dw.shape[1], x.rows(), {dy.data, dy.dtype, dy.cols(), true},
          {x.data, x.dtype, x.cols(), false}, {dw.data, dw.dtype, dw.cols(), true});
+}
+
+void linear_residual(const Exec& exec, Tensor out, ConstTensor x, ConstTensor w, ConstTensor bias,
+                     const Residual& residual) {
+    linear(exec, out, x, w, {});
+    dropout_add(exec, out, residual.x, out, bias, residual.dropout);
+}
+
+void linear_activation(const Exec& exec, ActivationKind kind, Tensor a, Tensor h, ConstTensor x, ConstTensor w,
+                       ConstTensor bias) {
+    linear(exec, h, x, w, bias);
+    activation(exec, kind, a, h);
+}
+
+void linear_dgrad_activation(const Exec& exec, ActivationKind kind, Tensor dh, ConstTensor dy, ConstTensor w,
+                             ConstTensor h) {
+    ArenaScope scope(*exec.arena);
+    Tensor da = exec.tensor(w.dtype, {dy.rows(), w.shape[1]});
+    if (exec.counts()) return;
+    linear_dgrad(exec, da, dy, w);
+    activation_backward(exec, kind, dh, da, h);
 }
 
 }  // namespace cpu
@@ -60,6 +79,38 @@ Tensor linear(const Exec& exec, ConstTensor x, ConstTensor w, ConstTensor bias) 
     return y;
 }
 
+Tensor linear_residual(const Exec& exec, ConstTensor x, ConstTensor w, ConstTensor bias, const Residual& residual) {
+    check_2d("weight", w, x.cols());
+    check_2d("residual", residual.x, w.shape[0]);
+    TERA_CHECK(residual.x.rows() == x.rows() && residual.x.dtype == x.dtype, "residual ", residual.x.shape);
+    TERA_CHECK(!bias || bias.numel() == w.shape[0], "bias ", bias.shape, " for weight ", w.shape);
+    TERA_CHECK(residual.dropout.p == 0 || (residual.dropout.sample && residual.dropout.B > 0),
+               "dropout needs sample numbers");
+    Tensor out = exec.tensor(x.dtype, {x.rows(), w.shape[0]});
+    TERA_DISPATCH(exec, linear_residual(exec, out, x, w, bias, residual));
+    return out;
+}
+
+Activated linear_activation(const Exec& keep, const Exec& temp, ActivationKind kind, ConstTensor x, ConstTensor w,
+                            ConstTensor bias) {
+    check_2d("weight", w, x.cols());
+    TERA_CHECK(!bias || bias.numel() == w.shape[0], "bias ", bias.shape, " for weight ", w.shape);
+    std::int64_t T = x.rows(), F = w.shape[0];
+    TERA_CHECK(!is_gated(kind) || F % 2 == 0, w.shape);
+    Activated out{keep.tensor(x.dtype, {T, F}), temp.tensor(x.dtype, {T, is_gated(kind) ? F / 2 : F})};
+    TERA_DISPATCH(keep, linear_activation(keep, kind, out.a, out.h, x, w, bias));
+    return out;
+}
+
+Tensor linear_dgrad_activation(const Exec& exec, ActivationKind kind, ConstTensor dy, ConstTensor w, ConstTensor h) {
+    check_2d("gradient of the output", dy, w.shape[0]);
+    TERA_CHECK(h.rows() == dy.rows() && h.cols() == w.shape[1] * (is_gated(kind) ? 2 : 1), h.shape, " for weight ",
+               w.shape);
+    Tensor dh = exec.like(h);
+    TERA_DISPATCH_WITH_SCRATCH(exec, linear_dgrad_activation(exec, kind, dh, dy, w, h));
+    return dh;
+}
+
 void linear_dgrad_into(const Exec& exec, Tensor dx, ConstTensor dy, ConstTensor w) {
     check_2d("gradient of the output", dy, w.shape[0]);
     check_2d("gradient of the input", dx, w.shape[1]);
@@ -72,11 +123,12 @@ Tensor linear_dgrad(const Exec& exec, ConstTensor dy, ConstTensor w) {
     return dx;
 }
 
-void linear_wgrad(const Exec& exec, Tensor dw, ConstTensor dy, ConstTensor x) {
+void linear_wgrad(const Exec& exec, Tensor dw, ConstTensor dy, ConstTensor x, Tensor db) {
     check_2d("weight gradient", dw, x.cols());
     check_2d("gradient of the output", dy, dw.shape[0]);
     TERA_CHECK(dy.rows() == x.rows(), dy.shape, " and ", x.shape);
-    TERA_DISPATCH(exec, linear_wgrad(exec, dw, dy, x));
+    TERA_CHECK(!db || db.numel() == dy.cols(), db.shape, " for ", dy.shape);
+    TERA_DISPATCH_WITH_SCRATCH(exec, linear_wgrad(exec, dw, dy, x, db));
 }
 
 void bias_grad(const Exec& exec, Tensor db, ConstTensor dy) {

@@ -3,13 +3,28 @@
 #pragma once
 
 #include "core/exec.h"
+#include "ops/activation.h"
+#include "ops/residual.h"
 
 namespace tera::ops {
 
 Tensor linear(const Exec& exec, ConstTensor x, ConstTensor w, ConstTensor bias = {});
 Tensor linear_dgrad(const Exec& exec, ConstTensor dy, ConstTensor w);
-void linear_wgrad(const Exec& exec, Tensor dw, ConstTensor dy, ConstTensor x);
+/// db may be absent.
+void linear_wgrad(const Exec& exec, Tensor dw, ConstTensor dy, ConstTensor x, Tensor db = {});
 void bias_grad(const Exec& exec, Tensor db, ConstTensor dy);
+
+/// residual.x + dropout(x Wᵀ + b): a GPU adds in the product itself where nothing is dropped.
+Tensor linear_residual(const Exec& exec, ConstTensor x, ConstTensor w, ConstTensor bias, const Residual& residual);
+
+/// h = x Wᵀ + b, allocated in `keep`, and a = activation(h), in `temp`; a GPU does GELU in the product itself.
+struct Activated {
+    Tensor h, a;
+};
+Activated linear_activation(const Exec& keep, const Exec& temp, ActivationKind kind, ConstTensor x, ConstTensor w,
+                            ConstTensor bias);
+/// Gradient by h, given dy of y = activation(h) Wᵀ.
+Tensor linear_dgrad_activation(const Exec& exec, ActivationKind kind, ConstTensor dy, ConstTensor w, ConstTensor h);
 
 /// y (any float dtype, [T,N]) = x Wᵀ into memory the caller owns.
 void linear_into(const Exec& exec, Tensor y, ConstTensor x, ConstTensor w);

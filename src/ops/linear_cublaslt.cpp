@@ -1,11 +1,15 @@
 // Matrix products on the GPU through cuBLASLt. Ours are row-major, cuBLAS's column-major, so C = A B is handed over as
-// Cᵀ = Bᵀ Aᵀ. The plan for a shape is looked up once per process.
+// Cᵀ = Bᵀ Aᵀ. The plan for a shape is made once per process: for large products the library's best candidates are timed
+// when the shape is met first, unless always the same bits are asked for (Gpu::deterministic), when its first is taken.
+#include <array>
+#include <compare>
 #include <map>
-#include <tuple>
+#include <optional>
 
 #include "core/cuda/check.h"
 #include "core/cuda/gpu.h"
-#include "core/exec.h"
+#include "ops/column_sum.h"
+#include "ops/linear_backends.h"
 
 namespace tera::ops::cuda {
 namespace {
@@ -17,13 +21,58 @@ struct Operand {
     bool transposed;
 };
 
+/// Output [M,N] = product + addend, then the epilogue.
 struct Output {
     std::byte* data;
     DType dtype;
     std::int64_t stride;
-    bool accumulate;
-    const std::byte* bias;
+    const std::byte* addend = nullptr;  ///< like the output, or the output itself: it is added to
+    cublasLtEpilogue_t epilogue = CUBLASLT_EPILOGUE_DEFAULT;
+    const std::byte* bias = nullptr;  ///< [N]; or the gradient of one, written: Σ over the tokens, per column of dy
+    const std::byte* aux = nullptr;   ///< like the output: the input of GELU, written or read
 };
+
+struct Product {
+    std::int64_t M, N, K;
+    Operand a, b;
+    Output out;
+
+    bool f64() const { return a.dtype == DType::f64; }
+    bool accumulates() const { return out.addend == out.data; }
+};
+
+/// What a plan depends on.
+struct Key {
+    std::int64_t M, N, K, a_stride, b_stride, out_stride;
+    DType in, out;
+    bool a_transposed, b_transposed, adds;
+    int epilogue;
+    std::uint32_t alignment;
+    auto operator<=>(const Key&) const = default;
+};
+
+/// The largest power of two up to 16 that divides every address.
+std::uint32_t alignment_of(const Product& p) {
+    auto all = reinterpret_cast<std::uintptr_t>(p.a.data) | reinterpret_cast<std::uintptr_t>(p.b.data) |
+               reinterpret_cast<std::uintptr_t>(p.out.data) | reinterpret_cast<std::uintptr_t>(p.out.addend) | 16;
+    return static_cast<std::uint32_t>(all & ~(all - 1));
+}
+
+Key key_of(const Product& p) {
+    return {p.M,
+            p.N,
+            p.K,
+            p.a.stride,
+            p.b.stride,
+            p.out.stride,
+            p.a.dtype,
+            p.out.dtype,
+            p.a.transposed,
+            p.b.transposed,
+            p.out.addend != nullptr,
+            static_cast<int>(p.out.epilogue),
+            alignment_of(p)};
+}
 
 cudaDataType_t type_of(DType t) {
     switch (t) {
@@ -40,105 +89,264 @@ cudaDataType_t type_of(DType t) {
     }
 }
 
-using Key =
-    std::tuple<std::int64_t, std::int64_t, std::int64_t, std::int64_t, std::int64_t, std::int64_t, int, int, int>;
-
 struct Plan {
     cublasLtMatmulDesc_t op = nullptr;
     cublasLtMatrixLayout_t a = nullptr, b = nullptr, c = nullptr;
-    cublasLtMatmulAlgo_t algo;
+    cublasLtMatmulAlgo_t algo{};
+    bool supported = false;
+    float ms = -1;               ///< of one product; < 0: not timed
+    std::optional<bool> pays{};  ///< of a product that does more: whether that is faster than doing it apart
+
+    Plan() = default;
+    Plan(const Plan&) = delete;
+    Plan& operator=(const Plan&) = delete;
     ~Plan() {
         if (op) cublasLtMatmulDescDestroy(op);
         for (auto layout : {a, b, c})
             if (layout) cublasLtMatrixLayoutDestroy(layout);
     }
+    template <class T>
+    void set(cublasLtMatmulDescAttributes_t attribute, const T& value) {
+        TERA_CUBLAS(cublasLtMatmulDescSetAttribute(op, attribute, &value, sizeof value));
+    }
 };
 using Plans = std::map<Key, Plan>;
 
-void make_plan(Gpu& gpu, Plan& plan, std::int64_t M, std::int64_t N, std::int64_t K, const Operand& a, const Operand& b,
-               const Output& c) {
-    bool f64 = a.dtype == DType::f64;
-    TERA_CUBLAS(cublasLtMatmulDescCreate(&plan.op, f64 ? CUBLAS_COMPUTE_64F : CUBLAS_COMPUTE_32F,
-                                         f64 ? CUDA_R_64F : CUDA_R_32F));
-    cublasOperation_t first = b.transposed ? CUBLAS_OP_T : CUBLAS_OP_N,
-                      second = a.transposed ? CUBLAS_OP_T : CUBLAS_OP_N;
-    TERA_CUBLAS(cublasLtMatmulDescSetAttribute(plan.op, CUBLASLT_MATMUL_DESC_TRANSA, &first, sizeof first));
-    TERA_CUBLAS(cublasLtMatmulDescSetAttribute(plan.op, CUBLASLT_MATMUL_DESC_TRANSB, &second, sizeof second));
-    if (c.bias) {
-        cublasLtEpilogue_t epilogue = CUBLASLT_EPILOGUE_BIAS;
-        TERA_CUBLAS(cublasLtMatmulDescSetAttribute(plan.op, CUBLASLT_MATMUL_DESC_EPILOGUE, &epilogue, sizeof epilogue));
-        cudaDataType_t type = type_of(c.dtype);
-        TERA_CUBLAS(cublasLtMatmulDescSetAttribute(plan.op, CUBLASLT_MATMUL_DESC_BIAS_DATA_TYPE, &type, sizeof type));
-    }
-    auto layout = [](cublasLtMatrixLayout_t& out, DType t, std::int64_t rows, std::int64_t cols, std::int64_t ld) {
-        TERA_CUBLAS(cublasLtMatrixLayoutCreate(&out, type_of(t), static_cast<std::uint64_t>(rows),
+void describe(Plan& plan, const Product& p) {
+    TERA_CUBLAS(cublasLtMatmulDescCreate(&plan.op, p.f64() ? CUBLAS_COMPUTE_64F : CUBLAS_COMPUTE_32F,
+                                         p.f64() ? CUDA_R_64F : CUDA_R_32F));
+    plan.set(CUBLASLT_MATMUL_DESC_TRANSA, p.b.transposed ? CUBLAS_OP_T : CUBLAS_OP_N);
+    plan.set(CUBLASLT_MATMUL_DESC_TRANSB, p.a.transposed ? CUBLAS_OP_T : CUBLAS_OP_N);
+    plan.set(CUBLASLT_MATMUL_DESC_EPILOGUE, p.out.epilogue);
+    if (p.out.bias) plan.set(CUBLASLT_MATMUL_DESC_BIAS_DATA_TYPE, type_of(p.out.dtype));
+    if (p.out.aux) plan.set(CUBLASLT_MATMUL_DESC_EPILOGUE_AUX_LD, p.out.stride);
+    auto layout = [](cublasLtMatrixLayout_t& made, DType t, std::int64_t rows, std::int64_t cols, std::int64_t ld) {
+        TERA_CUBLAS(cublasLtMatrixLayoutCreate(&made, type_of(t), static_cast<std::uint64_t>(rows),
                                                static_cast<std::uint64_t>(cols), ld));
     };
-    layout(plan.a, b.dtype, b.transposed ? K : N, b.transposed ? N : K, b.stride);
-    layout(plan.b, a.dtype, a.transposed ? M : K, a.transposed ? K : M, a.stride);
-    layout(plan.c, c.dtype, N, M, c.stride);
-    cublasLtMatmulPreference_t preference;
-    TERA_CUBLAS(cublasLtMatmulPreferenceCreate(&preference));
-    std::size_t workspace = Gpu::workspace_bytes;
-    TERA_CUBLAS(cublasLtMatmulPreferenceSetAttribute(preference, CUBLASLT_MATMUL_PREF_MAX_WORKSPACE_BYTES, &workspace,
-                                                     sizeof workspace));
-    cublasLtMatmulHeuristicResult_t result;
-    int found = 0;
-    cublasStatus_t status = cublasLtMatmulAlgoGetHeuristic(gpu.blas, plan.op, plan.a, plan.b, plan.c, plan.c,
-                                                           preference, 1, &result, &found);
-    cublasLtMatmulPreferenceDestroy(preference);
-    if (status != CUBLAS_STATUS_SUCCESS || found == 0)
-        throw Error(cat("cuBLASLt has no algorithm for [", M, ",", K, "] x [", K, ",", N, "] in ", name_of(a.dtype),
-                        ": ", cublasLtGetStatusString(status)));
-    plan.algo = result.algo;
+    layout(plan.a, p.b.dtype, p.b.transposed ? p.K : p.N, p.b.transposed ? p.N : p.K, p.b.stride);
+    layout(plan.b, p.a.dtype, p.a.transposed ? p.M : p.K, p.a.transposed ? p.K : p.M, p.a.stride);
+    layout(plan.c, p.out.dtype, p.N, p.M, p.out.stride);
 }
 
-/// C [M,N] = A [M,K] B [K,N] (+ C) (+ bias over N).
-void gemm(const Exec& exec, std::int64_t M, std::int64_t N, std::int64_t K, const Operand& a, const Operand& b,
-          const Output& c) {
-    if (M == 0 || N == 0) return;
-    Gpu& gpu = *exec.gpu;
-    if (!gpu.gemm_plans) gpu.gemm_plans = std::make_shared<Plans>();
-    Plans& plans = *static_cast<Plans*>(gpu.gemm_plans.get());
-    Key key{M,
-            N,
-            K,
-            a.stride,
-            b.stride,
-            c.stride,
-            static_cast<int>(a.dtype) * 16 + static_cast<int>(c.dtype),
-            a.transposed * 2 + b.transposed,
-            c.accumulate * 2 + (c.bias != nullptr)};
-    auto [at, fresh] = plans.try_emplace(key);
-    if (fresh) make_plan(gpu, at->second, M, N, K, a, b, c);
-    Plan& plan = at->second;
-    if (c.bias) {
-        const void* bias = c.bias;
-        TERA_CUBLAS(cublasLtMatmulDescSetAttribute(plan.op, CUBLASLT_MATMUL_DESC_BIAS_POINTER, &bias, sizeof bias));
+constexpr int most_candidates = 8;
+using Candidates = std::array<cublasLtMatmulHeuristicResult_t, most_candidates>;
+
+/// The library's candidates for this product, what it thinks best first; how many there are.
+int find_candidates(Gpu& gpu, const Plan& plan, const Product& p, Candidates& found, int wanted) {
+    cublasLtMatmulPreference_t preference;
+    TERA_CUBLAS(cublasLtMatmulPreferenceCreate(&preference));
+    auto prefer = [&](cublasLtMatmulPreferenceAttributes_t attribute, auto value) {
+        TERA_CUBLAS(cublasLtMatmulPreferenceSetAttribute(preference, attribute, &value, sizeof value));
+    };
+    prefer(CUBLASLT_MATMUL_PREF_MAX_WORKSPACE_BYTES, std::size_t{Gpu::workspace_bytes});
+    for (auto attribute : {CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_A_BYTES, CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_B_BYTES,
+                           CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_C_BYTES, CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_D_BYTES})
+        prefer(attribute, alignment_of(p));
+    int count = 0;
+    cublasStatus_t status = cublasLtMatmulAlgoGetHeuristic(gpu.blas, plan.op, plan.a, plan.b, plan.c, plan.c,
+                                                           preference, wanted, found.data(), &count);
+    cublasLtMatmulPreferenceDestroy(preference);
+    return status == CUBLAS_STATUS_SUCCESS ? count : 0;
+}
+
+cublasStatus_t multiply(Gpu& gpu, Plan& plan, const Product& p, const cublasLtMatmulAlgo_t& algo, std::byte* to) {
+    if (p.out.bias) plan.set(CUBLASLT_MATMUL_DESC_BIAS_POINTER, p.out.bias);
+    if (p.out.aux) plan.set(CUBLASLT_MATMUL_DESC_EPILOGUE_AUX_POINTER, p.out.aux);
+    const float one = 1, beta = p.out.addend ? 1.0f : 0.0f;
+    const double one64 = 1, beta64 = beta;
+    const void* addend = p.out.addend ? p.out.addend : to;
+    return cublasLtMatmul(gpu.blas, plan.op, p.f64() ? static_cast<const void*>(&one64) : &one, p.b.data, plan.a,
+                          p.a.data, plan.b, p.f64() ? static_cast<const void*>(&beta64) : &beta, addend, plan.c, to,
+                          plan.c, &algo, gpu.workspace, Gpu::workspace_bytes, gpu.stream);
+}
+
+/// Times what is enqueued on a stream.
+class Stopwatch {
+  public:
+    explicit Stopwatch(cudaStream_t stream) : stream_(stream) {
+        TERA_CUDA(cudaEventCreate(&begin_));
+        TERA_CUDA(cudaEventCreate(&end_));
     }
-    float one = 1, beta = c.accumulate ? 1.0f : 0.0f;
-    double one64 = 1, beta64 = beta;
-    bool f64 = a.dtype == DType::f64;
-    TERA_CUBLAS(cublasLtMatmul(gpu.blas, plan.op, f64 ? static_cast<void*>(&one64) : &one, b.data, plan.a, a.data,
-                               plan.b, f64 ? static_cast<void*>(&beta64) : &beta, c.data, plan.c, c.data, plan.c,
-                               &plan.algo, gpu.workspace, Gpu::workspace_bytes, gpu.stream));
+    ~Stopwatch() {
+        cudaEventDestroy(begin_);
+        cudaEventDestroy(end_);
+    }
+    /// Milliseconds of one product, the mean of a few after one for warming up; < 0 if the library refuses.
+    template <class F>
+    float time(const F& run) {
+        constexpr int times = 3;
+        if (run() != CUBLAS_STATUS_SUCCESS) return -1;
+        TERA_CUDA(cudaEventRecord(begin_, stream_));
+        for (int i = 0; i < times; ++i) TERA_CUBLAS(run());
+        TERA_CUDA(cudaEventRecord(end_, stream_));
+        TERA_CUDA(cudaEventSynchronize(end_));
+        float elapsed = 0;
+        TERA_CUDA(cudaEventElapsedTime(&elapsed, begin_, end_));
+        return elapsed / times;
+    }
+
+  private:
+    cudaStream_t stream_;
+    cudaEvent_t begin_ = nullptr, end_ = nullptr;
+};
+
+/// Takes the fastest candidate. The output is about to be overwritten anyway, so it serves as scratch memory; one that
+/// is added to must stay as it is, and the trials go to memory of their own, or are left out if there is none.
+void take_fastest(Gpu& gpu, Plan& plan, const Product& p, const Candidates& found, int count) {
+    std::byte* to = p.out.data;
+    void* scratch = nullptr;
+    if (p.accumulates()) {
+        std::size_t bytes = static_cast<std::size_t>(p.M * p.out.stride) * size_of(p.out.dtype);
+        if (cudaMalloc(&scratch, bytes) != cudaSuccess) {
+            cudaGetLastError();
+            return;
+        }
+        to = static_cast<std::byte*>(scratch);
+    }
+    constexpr float clearly = 0.99f;  // a tie goes to what the library thinks best
+    {
+        Stopwatch watch(gpu.stream);
+        for (int i = 0; i < count; ++i) {
+            const cublasLtMatmulAlgo_t& algo = found[static_cast<std::size_t>(i)].algo;
+            float ms = watch.time([&] { return multiply(gpu, plan, p, algo, to); });
+            if (ms < 0 || (plan.ms >= 0 && ms >= plan.ms * clearly)) continue;
+            plan.ms = ms;
+            plan.algo = algo;
+        }
+    }
+    if (scratch) cudaFree(scratch);
+}
+
+// Below this a product takes less than the launch of the next kernel, and shapes of generated text keep changing.
+constexpr double worth_timing = 1e9;  // multiplications
+
+/// The plan for this product; made if there is none yet. A plan may say that the library cannot do it.
+Plan& plan_for(Gpu& gpu, const Product& p) {
+    if (!gpu.gemm_plans) gpu.gemm_plans = std::make_shared<Plans>();
+    auto [at, fresh] = static_cast<Plans*>(gpu.gemm_plans.get())->try_emplace(key_of(p));
+    Plan& plan = at->second;
+    if (!fresh) return plan;
+    describe(plan, p);
+    bool search = !gpu.deterministic &&
+                  static_cast<double>(p.M) * static_cast<double>(p.N) * static_cast<double>(p.K) >= worth_timing;
+    Candidates found;
+    int count = find_candidates(gpu, plan, p, found, search ? most_candidates : 1);
+    plan.supported = count > 0;
+    if (count > 0) plan.algo = found[0].algo;
+    if (count > 0 && search) take_fastest(gpu, plan, p, found, count);
+    return plan;
+}
+
+void run(const Exec& exec, Plan& plan, const Product& p) {
+    TERA_CUBLAS(multiply(*exec.gpu, plan, p, plan.algo, p.out.data));
+}
+
+void gemm(const Exec& exec, const Product& p) {
+    if (p.M == 0 || p.N == 0) return;
+    Plan& plan = plan_for(*exec.gpu, p);
+    if (!plan.supported)
+        throw Error(
+            cat("cuBLASLt has no algorithm for [", p.M, ",", p.K, "] x [", p.K, ",", p.N, "] in ", name_of(p.a.dtype)));
+    run(exec, plan, p);
+}
+
+/// Runs a product that does more than `plain`, unless the library cannot or its kernels for that are so much slower
+/// that moving `bytes` once more in a pass of its own is faster: then false.
+bool fused_gemm(const Exec& exec, const Product& p, const Product& plain, std::size_t bytes) {
+    constexpr double bytes_per_ms = 3.5e9, launch_ms = 0.004;
+    if (p.M == 0 || p.N == 0) return false;
+    Plan& plan = plan_for(*exec.gpu, p);
+    if (!plan.pays) {
+        float apart = plan.supported && plan.ms >= 0 ? plan_for(*exec.gpu, plain).ms : -1;
+        plan.pays =
+            plan.supported && (apart < 0 || plan.ms <= apart + launch_ms + static_cast<double>(bytes) / bytes_per_ms);
+    }
+    if (*plan.pays) run(exec, plan, p);
+    return *plan.pays;
+}
+
+Operand operand(const ConstTensor& t, bool transposed) { return {t.data, t.dtype, t.cols(), transposed}; }
+Output output(const Tensor& t) { return {t.data, t.dtype, t.cols()}; }
+
+/// x Wᵀ and dy W.
+Product forward_product(Tensor y, ConstTensor x, ConstTensor w, ConstTensor bias) {
+    Product p{x.rows(), w.shape[0], w.shape[1], operand(x, false), operand(w, true), output(y)};
+    p.out.bias = bias.data;
+    if (bias) p.out.epilogue = CUBLASLT_EPILOGUE_BIAS;
+    return p;
+}
+Product dgrad_product(Tensor dx, ConstTensor dy, ConstTensor w) {
+    return {dy.rows(), w.shape[1], w.shape[0], operand(dy, false), operand(w, false), output(dx)};
+}
+
+bool is_half(DType t) { return t == DType::bf16 || t == DType::f16; }
+
+/// Epilogues with GELU exist for half precision, and want rows of whole sixteen bytes.
+bool has_gelu_epilogue(ActivationKind kind, ConstTensor h, ConstTensor w) {
+    return kind == ActivationKind::gelu_tanh && is_half(h.dtype) && h.cols() % 8 == 0 && w.cols() % 8 == 0;
 }
 
 }  // namespace
 
 void linear(const Exec& exec, Tensor y, ConstTensor x, ConstTensor w, ConstTensor bias) {
-    gemm(exec, x.rows(), w.shape[0], w.shape[1], {x.data, x.dtype, x.cols(), false}, {w.data, w.dtype, w.cols(), true},
-         {y.data, y.dtype, y.cols(), false, bias.data});
+    gemm(exec, forward_product(y, x, w, bias));
 }
 
-void linear_dgrad(const Exec& exec, Tensor dx, ConstTensor dy, ConstTensor w) {
-    gemm(exec, dy.rows(), w.shape[1], w.shape[0], {dy.data, dy.dtype, dy.cols(), false},
-         {w.data, w.dtype, w.cols(), false}, {dx.data, dx.dtype, dx.cols(), false, nullptr});
+void linear_residual(const Exec& exec, Tensor out, ConstTensor x, ConstTensor w, ConstTensor bias,
+                     const Residual& residual) {
+    Product p = forward_product(out, x, w, bias);
+    if (residual.dropout.p == 0) {
+        p.out.addend = residual.x.data;
+        return gemm(exec, p);
+    }
+    linear(exec, out, x, w, {});
+    dropout_add(exec, out, residual.x, out, bias, residual.dropout);
 }
 
-void linear_wgrad(const Exec& exec, Tensor dw, ConstTensor dy, ConstTensor x) {
-    gemm(exec, dw.shape[0], dw.shape[1], x.rows(), {dy.data, dy.dtype, dy.cols(), true},
-         {x.data, x.dtype, x.cols(), false}, {dw.data, dw.dtype, dw.cols(), true, nullptr});
+void linear_activation(const Exec& exec, ActivationKind kind, Tensor a, Tensor h, ConstTensor x, ConstTensor w,
+                       ConstTensor bias) {
+    if (has_gelu_epilogue(kind, h, w)) {
+        Product plain = forward_product(a, x, w, bias), p = plain;
+        p.out.epilogue = bias ? CUBLASLT_EPILOGUE_GELU_AUX_BIAS : CUBLASLT_EPILOGUE_GELU_AUX;
+        p.out.aux = h.data;
+        if (fused_gemm(exec, p, plain, 2 * h.bytes())) return;
+    }
+    linear(exec, h, x, w, bias);
+    activation(exec, kind, a, h);
+}
+
+void linear_dgrad(const Exec& exec, Tensor dx, ConstTensor dy, ConstTensor w) { gemm(exec, dgrad_product(dx, dy, w)); }
+
+void linear_dgrad_activation(const Exec& exec, ActivationKind kind, Tensor dh, ConstTensor dy, ConstTensor w,
+                             ConstTensor h) {
+    if (has_gelu_epilogue(kind, h, w)) {
+        if (exec.counts()) return;
+        Product plain = dgrad_product(dh, dy, w), p = plain;
+        p.out.epilogue = CUBLASLT_EPILOGUE_DGELU;
+        p.out.aux = h.data;
+        if (fused_gemm(exec, p, plain, 3 * h.bytes())) return;
+    }
+    ArenaScope scope(*exec.arena);
+    Tensor da = exec.tensor(w.dtype, {dy.rows(), w.shape[1]});
+    if (exec.counts()) return;
+    linear_dgrad(exec, da, dy, w);
+    activation_backward(exec, kind, dh, da, h);
+}
+
+void linear_wgrad(const Exec& exec, Tensor dw, ConstTensor dy, ConstTensor x, Tensor db) {
+    Product p{dw.shape[0], dw.shape[1], x.rows(), operand(dy, true), operand(x, false), output(dw)};
+    p.out.addend = dw.data;
+    ArenaScope scope(*exec.arena);
+    if (db && is_half(dy.dtype) && dw.dtype == DType::f32 && (exec.counts() || !exec.gpu->deterministic)) {
+        Tensor sums = exec.tensor(DType::f32, {1, db.numel()});
+        Product with_sums = p;
+        with_sums.out.epilogue = CUBLASLT_EPILOGUE_BGRADB;
+        with_sums.out.bias = sums.data;
+        if (!exec.counts() && fused_gemm(exec, with_sums, p, dy.bytes())) return add_column_sums(exec, db, sums);
+    }
+    if (!exec.counts()) gemm(exec, p);
+    if (db) column_sum(exec, db, dy);
 }
 
 }  // namespace tera::ops::cuda

@@ -15,6 +15,12 @@ struct Dropout {
     const std::int64_t* sample = nullptr;  ///< [B]
 };
 
+/// What a branch is added to: x + dropout(branch).
+struct Residual {
+    ConstTensor x;
+    Dropout dropout = {};
+};
+
 /// x, y [T,D] with rows s*B + b; x may be absent (embedding dropout), and so may bias [D].
 Tensor dropout_add(const Exec& exec, ConstTensor x, ConstTensor y, ConstTensor bias, const Dropout& dropout);
 /// Gradient by y: dy masked and scaled; dout itself when p is 0.

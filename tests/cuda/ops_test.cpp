@@ -57,28 +57,113 @@ TEST_P(CudaOps, linear) {
         bias_grad(g, gdb, gdy);
         bias_grad(c, db, dy);
         expect_close("db", gdb, db);
+        linear_wgrad(g, gdw, gdy, gx, gdb);
+        linear_wgrad(c, dw, dy, x, db);
+        expect_close("dw with db", gdw, dw);
+        expect_close("db with dw", gdb, db);
+    }
+}
+
+TEST_P(CudaOps, products_with_more_in_them) {
+    std::vector<std::int64_t> samples{3, 1LL << 41};
+    auto* gs = gpu().up(samples);
+    for (auto [T, N, K] : {std::array<std::int64_t, 3>{64, 128, 96}, {34, 40, 24}, {10, 37, 19}})
+        for (bool with_bias : {false, true}) {
+            Tensor x = w_.random(GetParam(), {T, K}), w = w_.random(GetParam(), {N, K}), b = w_.random(GetParam(), {N}),
+                   stream = w_.random(GetParam(), {T, N});
+            Tensor gx = gpu().up(x), gw = gpu().up(w), gb = gpu().up(b), gstream = gpu().up(stream);
+            ConstTensor bias, gbias;
+            if (with_bias) bias = b, gbias = gb;
+            const Exec &c = w_.ctx.temp, &g = gpu().ctx.temp;
+            for (double p : {0.0, 0.3})
+                expect_close("into the residual stream",
+                             linear_residual(g, gx, gw, gbias, {gstream, {p, {5, 6, 7}, 2, gs}}),
+                             linear_residual(c, x, w, bias, {stream, {p, {5, 6, 7}, 2, samples.data()}}));
+            EXPECT_EQ(gpu().down(gstream), values(stream)) << "the stream itself was written";
+            for (auto kind : {ActivationKind::gelu_tanh, ActivationKind::gelu_erf, ActivationKind::swiglu}) {
+                if (is_gated(kind) && N % 2) continue;
+                Activated on_gpu = linear_activation(g, g, kind, gx, gw, gbias),
+                          on_cpu = linear_activation(c, c, kind, x, w, bias);
+                expect_close("h", on_gpu.h, on_cpu.h);
+                expect_close("a", on_gpu.a, on_cpu.a);
+                std::int64_t F = on_cpu.a.cols();
+                Tensor down = w_.random(GetParam(), {K, F}), dy = w_.random(GetParam(), {T, K}),
+                       gh = gpu().up(on_cpu.h);
+                Tensor gdown = gpu().up(down), gdy = gpu().up(dy);
+                expect_close("dh", linear_dgrad_activation(g, kind, gdy, gdown, gh),
+                             linear_dgrad_activation(c, kind, dy, down, on_cpu.h), 2);
+            }
+        }
+}
+
+TEST_P(CudaOps, a_search_for_the_fastest_product_leaves_no_trace) {
+    // Large enough to be searched; the weight gradient is added to, and what is added to must be intact.
+    if (GetParam() == DType::f64) GTEST_SKIP() << "slow on the CPU";
+    std::int64_t T = 1024, N = 1040, K = 1008;
+    Tensor x = w_.random(GetParam(), {T, K}), w = w_.random(GetParam(), {N, K}), dy = w_.random(GetParam(), {T, N}),
+           dw = w_.random(DType::f32, {N, K}, 30), stream = w_.random(GetParam(), {T, N}, 30),
+           db = w_.random(DType::f32, {N}, 30);
+    Tensor gx = gpu().up(x), gw = gpu().up(w), gdy = gpu().up(dy), gdw = gpu().up(dw), gstream = gpu().up(stream),
+           gdb = gpu().up(db);
+    const Exec &c = w_.ctx.temp, &g = gpu().ctx.temp;
+    for (int turn = 0; turn < 2; ++turn) {
+        linear_wgrad(g, gdw, gdy, gx, gdb);
+        linear_wgrad(c, dw, dy, x, db);
+        expect_close("dw", gdw, dw);
+        expect_close("db", gdb, db);
+        expect_close("dx", linear_dgrad(g, gdy, gw), linear_dgrad(c, dy, w));
+        expect_close("stream", linear_residual(g, gx, gw, {}, {gstream}), linear_residual(c, x, w, {}, {stream}));
+        Activated up = linear_activation(g, g, ActivationKind::gelu_tanh, gx, gw, {}),
+                  expected = linear_activation(c, c, ActivationKind::gelu_tanh, x, w, {});
+        expect_close("h", up.h, expected.h);
+        expect_close("a", up.a, expected.a);
+        Tensor down = w_.random(GetParam(), {K, N}), gdown = gpu().up(down), gh = gpu().up(expected.h);
+        expect_close("dh", linear_dgrad_activation(g, ActivationKind::gelu_tanh, gx, gdown, gh),
+                     linear_dgrad_activation(c, ActivationKind::gelu_tanh, x, down, expected.h), 2);
+    }
+}
+
+TEST_P(CudaOps, column_sums) {
+    for (auto [T, N] : {std::array<std::int64_t, 2>{1, 8}, {33, 40}, {5000, 264}, {4133, 37}, {64, 3000}}) {
+        Tensor dy = w_.random(GetParam(), {T, N}), db = w_.random(acc_dtype(GetParam()), {N});
+        Tensor gdy = gpu().up(dy), gdb = gpu().up(db), again = gpu().up(db);
+        bias_grad(gpu().ctx.temp, gdb, gdy);
+        bias_grad(gpu().ctx.temp, again, gdy);
+        bias_grad(w_.ctx.temp, db, dy);
+        expect_close(cat("db ", T, " ", N), gdb, db);
+        EXPECT_EQ(gpu().down(gdb), gpu().down(again)) << "not the same bits twice";
     }
 }
 
 TEST_P(CudaOps, norms) {
     for (bool rms : {false, true})
-        for (auto [rows, n] : {std::array<std::int64_t, 2>{70, 512}, {5, 33}, {300, 2304}, {3, 9000}}) {
+        for (auto [rows, n] : {std::array<std::int64_t, 2>{70, 512},
+                               {5, 33},
+                               {700, 2304},
+                               {3, 9000},
+                               {401, 96},
+                               {9, 4096},
+                               {5, 8192},
+                               {2, 16384},
+                               {3, 5003}}) {
             NormSpec spec{.rms = rms, .one_plus = rows == 5, .eps = 1e-5};
             DType acc = acc_dtype(GetParam());
             Tensor x = w_.random(GetParam(), {rows, n}), w = w_.random(GetParam(), {n}), b = w_.random(GetParam(), {n}),
                    dy = w_.random(GetParam(), {rows, n}), dx = w_.random(GetParam(), {rows, n}),
-                   dw = w_.random(acc, {n}), db = w_.random(acc, {n});
+                   dw = w_.random(acc, {n}), db = w_.random(acc, {n}), sum = w_.random(acc, {n});
             Tensor gx = gpu().up(x), gw = gpu().up(w), gb = gpu().up(b), gdy = gpu().up(dy), gdx = gpu().up(dx),
-                   gdw = gpu().up(dw), gdb = gpu().up(db);
+                   gdw = gpu().up(dw), gdb = gpu().up(db), gsum = gpu().up(sum);
+            bool with_sum = rows % 2 == 1;
             const Exec &c = w_.ctx.temp, &g = gpu().ctx.temp;
             NormStats cs, gs;
             expect_close("y", norm(g, spec, gx, gw, rms ? ConstTensor{} : ConstTensor(gb), gs),
                          norm(c, spec, x, w, rms ? ConstTensor{} : ConstTensor(b), cs));
-            norm_backward(g, spec, {gdx, gdw, rms ? Tensor{} : gdb}, gdy, gx, gw, gs);
-            norm_backward(c, spec, {dx, dw, rms ? Tensor{} : db}, dy, x, w, cs);
+            norm_backward(g, spec, {gdx, gdw, rms ? Tensor{} : gdb, with_sum ? gsum : Tensor{}}, gdy, gx, gw, gs);
+            norm_backward(c, spec, {dx, dw, rms ? Tensor{} : db, with_sum ? sum : Tensor{}}, dy, x, w, cs);
             expect_close("dx", gdx, dx);
             expect_close("dw", gdw, dw);
             expect_close("db", gdb, db);
+            expect_close("sum of dx as it came", gsum, sum);
         }
 }
 
@@ -124,18 +209,21 @@ TEST_P(CudaOps, activations) {
 }
 
 TEST_P(CudaOps, rope) {
-    for (bool interleaved : {false, true}) {
-        DType acc = acc_dtype(GetParam());
-        Tensor x = w_.random(GetParam(), {31, 6 * 16}), cos = w_.random(acc, {50, 6}), sin = w_.random(acc, {50, 6});
-        Tensor gx = gpu().up(x), gcos = gpu().up(cos), gsin = gpu().up(sin);
-        auto positions = w_.random_ints(31, 50);
-        auto* gp = gpu().up(positions);
-        for (bool inverse : {false, true}) {
-            rope(w_.ctx.temp, x, {cos, sin, interleaved}, positions.data(), {4, 16}, inverse);
-            rope(gpu().ctx.temp, gx, {gcos, gsin, interleaved}, gp, {4, 16}, inverse);
-            expect_close("x", gx, x, 2);
+    // Heads of 16 with 6 or 8 pairs turned, and of 64 with all: by elements and by sixteen bytes.
+    for (auto [K, half] : {std::array<std::int64_t, 2>{16, 6}, {16, 8}, {64, 32}, {13, 6}})
+        for (bool interleaved : {false, true}) {
+            DType acc = acc_dtype(GetParam());
+            Tensor x = w_.random(GetParam(), {31, 6 * K}), cos = w_.random(acc, {50, half}),
+                   sin = w_.random(acc, {50, half});
+            Tensor gx = gpu().up(x), gcos = gpu().up(cos), gsin = gpu().up(sin);
+            auto positions = w_.random_ints(31, 50);
+            auto* gp = gpu().up(positions);
+            for (bool inverse : {false, true}) {
+                rope(w_.ctx.temp, x, {cos, sin, interleaved}, positions.data(), {4, K}, inverse);
+                rope(gpu().ctx.temp, gx, {gcos, gsin, interleaved}, gp, {4, K}, inverse);
+                expect_close(cat("x ", K, " ", half), gx, x, 2);
+            }
         }
-    }
 }
 
 TEST_P(CudaOps, dropout_add) {
@@ -169,6 +257,24 @@ TEST_P(CudaOps, embedding) {
     }
 }
 
+TEST_P(CudaOps, embedding_gradients_of_tokens_met_often_and_rarely) {
+    // Runs of equal tokens inside a chunk, over several chunks, to the very end; one, two and three digits to sort by.
+    for (std::int64_t V : {1, 3, 300, 70000})
+        for (std::int64_t T : {1, 64, 65, 5000}) {
+            std::int64_t D = V == 300 ? 33 : 16;
+            auto tokens = w_.random_ints(T, static_cast<std::int32_t>(V));
+            for (std::size_t t = 0; t < tokens.size(); t += 3) tokens[t] = static_cast<std::int32_t>(V - 1);
+            auto* gt = gpu().up(tokens);
+            Tensor dx = w_.random(GetParam(), {T, D}), gdx = gpu().up(dx);
+            Tensor table = w_.random(acc_dtype(GetParam()), {V, D}), gtable = gpu().up(table), again = gpu().up(table);
+            embedding_backward(gpu().ctx.temp, gtable, gdx, gt);
+            embedding_backward(gpu().ctx.temp, again, gdx, gt);
+            embedding_backward(w_.ctx.temp, table, dx, tokens.data());
+            expect_close(cat("table ", V, " ", T), gtable, table);
+            EXPECT_EQ(gpu().down(gtable), gpu().down(again)) << "not the same bits twice";
+        }
+}
+
 TEST_P(CudaOps, cross_entropy) {
     DType acc = acc_dtype(GetParam());
     for (std::int64_t V : {1000, 333, 50304}) {
@@ -183,9 +289,15 @@ TEST_P(CudaOps, cross_entropy) {
         cross_entropy(gpu().ctx.temp, gloss, gz, gl, gm, 3);
         EXPECT_LT(worst(gpu().down(gloss), values(loss)), acc == DType::f64 ? 1e-12 : 1e-5);
         EXPECT_LT(worst(gpu().down(gz), values(wide)), cuda_bound(GetParam()));
-        MaskedSum a = masked_sum(w_.ctx.temp, loss, mask.data()), b = masked_sum(gpu().ctx.temp, gloss, gm);
-        EXPECT_NEAR(a.loss, b.loss, 1e-4);
-        EXPECT_EQ(a.weight, b.weight);
+        Tensor sums = w_.zeros(DType::f64, {2}), gsums = gpu().up(sums);
+        for (int twice = 0; twice < 2; ++twice) {
+            add_masked_sum(w_.ctx.temp, sums, loss, mask.data());
+            add_masked_sum(gpu().ctx.temp, gsums, gloss, gm);
+        }
+        std::vector<double> a = values(sums), b = gpu().down(gsums);
+        EXPECT_NEAR(a[0], b[0], 1e-4);
+        EXPECT_EQ(a[1], b[1]);
+        EXPECT_EQ(a[1], 13);
     }
 }
 
