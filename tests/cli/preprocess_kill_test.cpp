@@ -140,7 +140,7 @@ INSTANTIATE_TEST_SUITE_P(
                     Mode{"partitions",
                          numbers,
                          {"--partitions", "3", "--tokenizer-type", "NullTokenizer", "--vocab-size", "60001"}}),
-    [](const auto& info) { return std::string(info.param.name); });
+    [](const auto& mode_case) { return std::string(mode_case.param.name); });
 
 TEST(PreprocessInput, ComesThroughAPipeAndFromLists) {
     const TemporaryFolder folder;
