@@ -2,6 +2,7 @@
 //
 //   tokenize --corpus FILE.jsonl (--vocab V.json --merges M.txt | --ranks R.tiktoken[.gz]) [--passes 1] [--ids OUT]
 //   tokenize --worst-case        (--vocab V.json --merges M.txt | --ranks R.tiktoken[.gz]) [--megabytes 1,10,100]
+//            [--pattern cl100k]
 //
 // Prints one JSON object per pass. --ids writes the ids as 32-bit numbers, -1 behind each document.
 #include <chrono>
@@ -30,7 +31,7 @@ double cpu_seconds() { return static_cast<double>(std::clock()) / CLOCKS_PER_SEC
 
 struct Options {
     std::string corpus, vocab, merges, ranks, ids;
-    std::string megabytes = "1,10,100";
+    std::string megabytes = "1,10,100", pattern;
     int passes = 1;
     bool worst_case = false;
 };
@@ -57,6 +58,8 @@ Options parse(int argc, char** argv) {
             options.ids = value;
         else if (flag == "--megabytes")
             options.megabytes = value;
+        else if (flag == "--pattern")
+            options.pattern = value;
         else if (flag == "--passes")
             options.passes = std::stoi(value);
         else
@@ -164,6 +167,55 @@ void bench_corpus(const Options& options) {
     if (!options.ids.empty()) write_ids(options.ids, vocabulary, documents);
 }
 
+struct NamedPattern {
+    const char* name;
+    PretokenPattern pattern;
+};
+constexpr NamedPattern patterns[] = {
+    {"gpt2", PretokenPattern::gpt2},           {"cl100k", PretokenPattern::cl100k},
+    {"llama3", PretokenPattern::llama3},       {"qwen2", PretokenPattern::qwen2},
+    {"qwen3_5", PretokenPattern::qwen3_5},     {"tekken_v1", PretokenPattern::tekken_v1},
+    {"tekken_v2", PretokenPattern::tekken_v2}, {"o200k", PretokenPattern::o200k},
+};
+
+/// What is repeated: one endless word, patterns, blanks, digits, scripts, apostrophes, marks, invalid bytes.
+constexpr std::string_view repeated[] = {"a",       "ab",     "abcabd",  "aB",     " ",   "\n",  " \n",
+                                         "\t",      "7",      "!",       "'",      "'s",  "!\n", "\u4e2d",
+                                         "\u4e2dA", "\u0301", "\u0301A", "\u00a0", "\xff"};
+
+/// Time per byte must not depend on the size. Prints nanoseconds per byte, of the processor.
+void bench_worst_case(const Options& options) {
+    const Vocabulary vocabulary = load(options);
+    std::vector<std::size_t> sizes;
+    for (std::size_t at = 0; at < options.megabytes.size();) {
+        const std::size_t comma = std::min(options.megabytes.find(',', at), options.megabytes.size());
+        sizes.push_back(std::stoul(options.megabytes.substr(at, comma - at)) * 1000000);
+        at = comma + 1;
+    }
+    for (const NamedPattern& pattern : patterns) {
+        if (!options.pattern.empty() && options.pattern != pattern.name) continue;
+        for (const std::string_view unit : repeated) {
+            std::printf("{\"vocabulary\": \"%s\", \"pattern\": \"%s\", \"repeated\": \"", vocabulary.name.c_str(),
+                        pattern.name);
+            for (const char c : unit) std::printf("%02x", static_cast<unsigned char>(c));
+            std::printf("\", \"ns_per_byte\": [");
+            for (const std::size_t size : sizes) {
+                std::string text;
+                text.reserve(size + unit.size());
+                while (text.size() < size) text += unit;
+                std::vector<std::int32_t> ids;
+                const double start = cpu_seconds();
+                BpeEncoder encoder(vocabulary.model, pattern.pattern);
+                encoder.encode(text, ids);
+                std::printf("%s%.2f", size == sizes.front() ? "" : ", ",
+                            (cpu_seconds() - start) * 1e9 / static_cast<double>(text.size()));
+                std::fflush(stdout);
+            }
+            std::printf("]}\n");
+        }
+    }
+}
+
 }  // namespace
 
 }  // namespace tera
@@ -171,7 +223,10 @@ void bench_corpus(const Options& options) {
 int main(int argc, char** argv) {
     try {
         const tera::Options options = tera::parse(argc, argv);
-        tera::bench_corpus(options);
+        if (options.worst_case)
+            tera::bench_worst_case(options);
+        else
+            tera::bench_corpus(options);
     } catch (const tera::UsageError& error) {
         std::fprintf(stderr, "tokenize: %s\n", error.what());
         return 2;

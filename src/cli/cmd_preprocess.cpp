@@ -284,6 +284,11 @@ int cmd_preprocess(const CommandArgs& args) {
     if (options.skip_invalid) std::printf("%lld invalid records left out\n", static_cast<long long>(total.invalid));
     std::printf("%lld documents, %lld tokens, %.1f MB in %.2f s\n", static_cast<long long>(total.documents),
                 static_cast<long long>(total.tokens), static_cast<double>(total.bytes) / 1048576, seconds_since(began));
+    const StageSeconds& cpu = total.seconds;
+    if (cpu.all() > 0)
+        std::printf("Processor time %.2f s: reading %.0f %%, parsing %.0f %%, tokenising %.0f %%, writing %.0f %%\n",
+                    cpu.all(), 100 * cpu.reading / cpu.all(), 100 * cpu.parsing / cpu.all(),
+                    100 * cpu.tokenising / cpu.all(), 100 * cpu.writing / cpu.all());
     return 0;
 }
 

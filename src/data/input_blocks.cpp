@@ -2,6 +2,7 @@
 
 #include "core/error.h"
 #include "data/preprocess_lines.h"
+#include "data/stage_seconds.h"
 #include "io/csv_reader.h"
 #include "io/parquet_rows.h"
 
@@ -148,9 +149,12 @@ bool InputBlocks::next(InputBlock& block) {
     block.bad_records = 0;
     block.problems.clear();
     block.fatal.reset();
+    block.read_seconds = 0;
     if (ended_) return false;
+    const double start = thread_seconds();
     try {
         if (advance(block)) {
+            block.read_seconds = thread_seconds() - start;
             if (!block.problems.empty() && !options_.skip_bad) ended_ = true;
             return true;
         }

@@ -30,6 +30,7 @@ struct InputBlock {
     std::int64_t bad_records = 0;       // CSV: records that could not be read, behind the rows
     std::vector<std::string> problems;  // what is wrong with each, with file and line
     std::optional<std::string> fatal;   // the input cannot be read on: behind all of this
+    double read_seconds = 0;            // of processor time
     InputPlace after;                   // `record` is that of CSV and Parquet; lines are counted by whoever cuts them
 };
 

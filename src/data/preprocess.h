@@ -11,6 +11,7 @@
 #include <string>
 #include <vector>
 
+#include "data/stage_seconds.h"
 #include "token/sentence_splitter.h"
 #include "token/tokenizer.h"
 
@@ -45,6 +46,7 @@ struct PreprocessProgress {
     std::int64_t invalid = 0;       // records left out
     std::int64_t stored_bytes = 0;  // of the input files, read so far
     std::int64_t total_bytes = 0;   // of the input files; 0 if not known
+    StageSeconds seconds;           // of this run
 };
 
 /// The prefix under which the documents of a key are written.

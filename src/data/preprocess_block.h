@@ -1,6 +1,7 @@
 // One block of lines, tokenised.
 #pragma once
 
+#include <chrono>
 #include <exception>
 #include <memory>
 #include <optional>
@@ -11,6 +12,7 @@
 #include "data/input_blocks.h"
 #include "data/preprocess.h"
 #include "data/preprocess_lines.h"
+#include "data/stage_seconds.h"
 #include "token/tokenizer.h"
 
 namespace tera {
@@ -38,6 +40,7 @@ struct TokenBlock {
     InputFormat format = InputFormat::json_lines;
     std::vector<std::string> problems;  // of the input, behind the records
     std::optional<std::string> fatal;
+    StageSeconds seconds;
     InputPlace after;
 };
 
@@ -63,6 +66,7 @@ class BlockTokenizer {
     std::optional<SentenceSplitter> splitter_;
     std::vector<std::string_view> sentences_;
     bool skip_bad_;
+    std::chrono::steady_clock::duration encoding_{};  // in the block at hand
 };
 
 }  // namespace tera

@@ -32,6 +32,7 @@ std::size_t PreprocessWriter::partition() const {
 }
 
 void PreprocessWriter::write(const TokenBlock& block, const std::function<void(const PreprocessProgress&)>& report) {
+    const double start = thread_seconds();
     const std::int64_t before = block.after.file == place_.file ? place_.record : 0;
     const std::string& path = files_[static_cast<std::size_t>(block.after.file)].path;
     const char* const what = block.format == InputFormat::json_lines ? "line " : "row ";
@@ -53,6 +54,8 @@ void PreprocessWriter::write(const TokenBlock& block, const std::function<void(c
     place_ = block.after;
     if (block.format == InputFormat::json_lines) place_.record = before + block.records;
     progress_.stored_bytes = place_.stored;
+    progress_.seconds += block.seconds;
+    progress_.seconds.writing += thread_seconds() - start;
 }
 
 void PreprocessWriter::write_document(const TokenBlock& block, std::size_t d) {
@@ -84,7 +87,9 @@ JournalEntry PreprocessWriter::checkpoint() {
 }
 
 void PreprocessWriter::finish() {
+    const double start = thread_seconds();
     for (const auto& writer : writers_) writer->finish();
+    progress_.seconds.writing += thread_seconds() - start;
     if (options_.partitions == 1) return;
     const std::vector<std::string> parts = preprocess_written(options_);
     for (std::size_t k = 0; k < options_.json_keys.size(); ++k) {

@@ -1,0 +1,35 @@
+"""Writes bench/results/tokenize_worst_case_<machine>_<date>.md from what bench/tokenize --worst-case prints."""
+import datetime
+import json
+import os
+import pathlib
+import re
+import sys
+
+import tokenize_report
+
+
+def main():
+    sizes = ["1", "10", "100"]
+    today = datetime.date.today().isoformat()
+    rows = [json.loads(line) for line in open(sys.argv[1])]
+    worst = max(row["ns_per_byte"][-1] / max(row["ns_per_byte"][0], 1) for row in rows)
+    lines = [f"# Worst cases of tokenising, {today}", "",
+             f"{tokenize_report.machine()}. One text of {', '.join(sizes)} MB, which is one string again and again; "
+             f"vocabulary {rows[0]['vocabulary']}. Nanoseconds of processor time per byte, a new encoder each time. From the "
+             f"smallest to the largest the time per byte grows {worst:.1f} times at most.",
+             "", f"| pattern | repeated | {' | '.join(s + ' MB' for s in sizes)} |", "|---|---|" + "---|" * len(sizes)]
+    for row in rows:
+        text = ascii(bytes.fromhex(row["repeated"]).decode(errors="surrogateescape"))
+        times = [f"{t:.2f}" for t in row["ns_per_byte"]] + [""] * (len(sizes) - len(row["ns_per_byte"]))
+        lines.append(f"| {row['pattern']} | `{text}` | {' | '.join(times)} |")
+    if os.environ.get("NOTE"):
+        lines += ["", os.environ["NOTE"]]
+    slug = re.sub(r"[^a-z0-9.]+", "_", re.sub(r"\(r\)|@|processor|cpu", " ", tokenize_report.machine().lower())).strip("_")
+    path = pathlib.Path(f"bench/results/tokenize_worst_case_{slug}_{os.cpu_count()}_cores_{today}.md")
+    path.write_text("\n".join(lines) + "\n")
+    print(f"written to {path}")
+
+
+if __name__ == "__main__":
+    main()
