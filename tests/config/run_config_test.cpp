@@ -258,7 +258,7 @@ TEST(RunConfigRunnable, RefusesWhatIsNotBuilt) {
     refused("", {"world size 2"}, 2);
     refused("--optimizer mylamb3", {"--optimizer mylamb3"});
     refused("--xielu", {"--xielu"});
-    refused("--tokenizer-type Llama2Tokenizer", {"--tokenizer-type Llama2Tokenizer"});
+    refused("--tokenizer-type SFTTokenizer", {"--tokenizer-type SFTTokenizer"});
     refused("--tensorboard-dir /x", {"--tensorboard-dir", "--metrics-file"});
     refused("", {"bert"}, 1, ModelKind::bert);
     expect_usage_error([] { require_runnable(valid("--lr 1 --mock-data")); }, {"--train-iters"});

@@ -113,7 +113,21 @@ TEST(Arena, a_counting_arena_measures_without_memory) {
         a->tensor(DType::bf16, {123456});
     }
     EXPECT_EQ(counting.peak(), real.peak());
-    EXPECT_EQ(counting.tensor(DType::f32, {5}).data, nullptr);
+    EXPECT_EQ(counting.held(), 0u);
+    // What is there is told from what is absent, though it is nowhere.
+    Tensor a = counting.tensor(DType::f32, {5}), b = counting.tensor(DType::f32, {5});
+    EXPECT_TRUE(a);
+    EXPECT_NE(a.data, b.data);
+}
+
+TEST(Arena, reserving_is_one_block_for_all) {
+    Arena arena;
+    arena.reserve(std::size_t{5} << 20);
+    const std::size_t held = arena.held();
+    EXPECT_GE(held, std::size_t{5} << 20);
+    for (int i = 0; i < 5; ++i) arena.tensor(DType::u8, {900000});
+    EXPECT_EQ(arena.held(), held);
+    EXPECT_THROW(arena.reserve(1), Error);
 }
 
 TEST(UsageError, is_one_line_whatever_it_quotes) {

@@ -369,11 +369,12 @@ TEST(Plan, CountsTokenizerFilesThatAreThere) {
         R"({"model": {"vocab": {"a": 0, "b": 1}}, "added_tokens": [{"id": 1, "content": "b"}, {"id": 2, "content": "<s>"}]})");
     EXPECT_EQ(size(ModelKind::gpt, " --tokenizer-type HuggingFaceTokenizer --tokenizer-model " + folder.path()), 3);
     const std::string pieces =
-        write("tokenizer.model", std::string("\x0a\x03\x0a\x01x\x0a\x03\x0a\x01y\x12\x02\x08\x01", 14));
-    EXPECT_EQ(size(ModelKind::gpt, " --tokenizer-type Llama2Tokenizer --tokenizer-model " + pieces), 2);
+        write("tokenizer.model",
+              "\x0a\x09\x0a\x05<unk>\x18\x02\x0a\x07\x0a\x03<s>\x18\x03\x0a\x08\x0a\x04</s>\x18\x03\x0a\x03\x0a\x01x");
+    EXPECT_EQ(size(ModelKind::gpt, " --tokenizer-type Llama2Tokenizer --tokenizer-model " + pieces), 4);
     const std::string broken = write("broken.model", std::string("\x0a\x30\x0a", 3));
     expect_usage_error([&] { size(ModelKind::gpt, " --tokenizer-type Llama2Tokenizer --tokenizer-model " + broken); },
-                       {"broken.model", "cut off"});
+                       {"broken.model", "damaged"});
     expect_usage_error([&] { size(ModelKind::gpt, " --vocab-file " + write("bad.json", "{")); }, {"bad.json"});
     expect_usage_error(
         [&] { size(ModelKind::gpt, " --tokenizer-type HuggingFaceTokenizer --tokenizer-model /no/such"); },
