@@ -30,9 +30,10 @@ CheckpointLines lines_from(const RunConfig& c) {
             .pp_size = static_cast<int>(c.pipeline_model_parallel_size)};
 }
 
-ProfileWindow profile_window(const RunConfig& c) {
+ProfileWindow profile_window(const RunConfig& c, Device device) {
     const auto& ranks = c.profile_ranks;
-    if (!c.profile || std::find(ranks.begin(), ranks.end(), c.rank) == ranks.end()) return {};
+    const bool this_rank = std::find(ranks.begin(), ranks.end(), c.rank) != ranks.end();
+    if (!c.profile || !this_rank || device == Device::cpu) return {};
     return {c.profile_step_start, c.profile_step_end};
 }
 
@@ -55,7 +56,7 @@ Trainer::Trainer(RunConfig config, TrainerOptions options)
       engine_(device_named(config_.device), static_cast<int>(config_.local_rank)),
       workspace_(engine_, pool_),
       upload_(engine_),
-      profile_(profile_window(config_)),
+      profile_(profile_window(config_, engine_.device())),
       triggers_(config_.trigger_path) {
     if (!options_.print) options_.print = print_to_stdout;
     engine_.set_deterministic(config_.deterministic_mode);

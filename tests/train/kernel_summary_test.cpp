@@ -63,7 +63,7 @@ const std::set<std::string> of_no_kind = {"random_kernel"};
 
 // A kernel added without a line in train/kernel_kinds.cpp would vanish in "other".
 TEST(KernelKinds, EveryKernelInTheSourcesHasOne) {
-    const std::regex declaration(R"(__global__\s+void\s+(?:__launch_bounds__\([^)]*\)\s*)?(\w+)\s*\()");
+    const std::regex declaration(R"(__global__\s+void\s+(?:__\w+__\([^)]*\)\s*)*(\w+)\s*\()");
     int found = 0;
     for (const auto& entry : fs::recursive_directory_iterator(fs::path(TERA_SOURCE_DIR) / "src")) {
         if (entry.path().extension() != ".cu" && entry.path().extension() != ".cuh") continue;
