@@ -36,6 +36,8 @@ class HuggingFaceTokenizer : public Tokenizer {
     std::vector<std::int32_t> sentinels() const override;
     std::string name() const override { return "HuggingFaceTokenizer"; }
     std::vector<TokenizerFile> files() const override { return config_.files; }
+    /// One line each, to be shown.
+    const std::vector<std::string>& warnings() const { return warnings_; }
 
   private:
     friend class HfEncoder;
@@ -58,6 +60,7 @@ class HuggingFaceTokenizer : public Tokenizer {
     std::vector<std::string> token_of_id_;  // in the form the decoder takes, or decoded if it goes token by token
     std::int64_t size_ = 0;
     std::int32_t eod_ = -1;
+    std::vector<std::string> warnings_;
 };
 
 class HfEncoder : public Encoder {
@@ -145,10 +148,8 @@ void HuggingFaceTokenizer::add_tokens(const TokenizerJson& json) {
     for (const AddedToken& token : json.added_tokens) {
         const std::int32_t id = vocab_.add(token);
         if (token.id >= 0 && id >= 0 && id != token.id)
-            std::fprintf(stderr, "WARNING: %s\n",
-                         one_line(cat(json.file, ": added token \"", token.content, "\" says id ", token.id,
-                                      " but is given ", id, ", as Hugging Face does"))
-                             .c_str());
+            warnings_.push_back(cat(json.file, ": added token \"", token.content, "\" says id ", token.id,
+                                    " but is given ", id, ", as Hugging Face does"));
     }
     for (const AddedToken& token : config_.listed_tokens) vocab_.add(token);
     for (const AddedToken& token : config_.special_tokens)
@@ -246,8 +247,10 @@ std::unique_ptr<Tokenizer> load_hugging_face_tokenizer(const std::string& path) 
                     " (names on the Hugging Face hub are not looked up)");
     std::string bytes = read_text_file(file.string(), std::uint64_t{512} << 20);
     const fs::path folder = file.has_parent_path() ? file.parent_path() : fs::path(".");
-    return std::make_unique<HuggingFaceTokenizer>(std::move(bytes), file.string(),
-                                                  read_hf_tokenizer_config(folder.string()));
+    auto tokenizer = std::make_unique<HuggingFaceTokenizer>(std::move(bytes), file.string(),
+                                                            read_hf_tokenizer_config(folder.string()));
+    for (const std::string& line : tokenizer->warnings()) std::fprintf(stderr, "WARNING: %s\n", one_line(line).c_str());
+    return tokenizer;
 }
 
 std::unique_ptr<Tokenizer> parse_hugging_face_tokenizer(std::string bytes, const std::string& file) {
