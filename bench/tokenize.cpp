@@ -211,7 +211,7 @@ void bench_worst_case(const Options& options) {
                             (cpu_seconds() - start) * 1e9 / static_cast<double>(text.size()));
                 std::fflush(stdout);
             }
-            std::printf("]}\n");
+            std::printf("], \"megabytes\": [%s]}\n", options.megabytes.c_str());
         }
     }
 }

@@ -10,18 +10,19 @@ import tokenize_report
 
 
 def main():
-    sizes = ["1", "10", "100"]
     today = datetime.date.today().isoformat()
     rows = [json.loads(line) for line in open(sys.argv[1])]
+    sizes = sorted({size for row in rows for size in row["megabytes"]})
     worst = max(row["ns_per_byte"][-1] / max(row["ns_per_byte"][0], 1) for row in rows)
     lines = [f"# Worst cases of tokenising, {today}", "",
-             f"{tokenize_report.machine()}. One text of {', '.join(sizes)} MB, which is one string again and again; "
+             f"{tokenize_report.machine()}. One text of {', '.join(map(str, sizes))} MB, which is one string again and again; "
              f"vocabulary {rows[0]['vocabulary']}. Nanoseconds of processor time per byte, a new encoder each time. From the "
              f"smallest to the largest the time per byte grows {worst:.1f} times at most.",
-             "", f"| pattern | repeated | {' | '.join(s + ' MB' for s in sizes)} |", "|---|---|" + "---|" * len(sizes)]
+             "", f"| pattern | repeated | {' | '.join(f'{s} MB' for s in sizes)} |", "|---|---|" + "---|" * len(sizes)]
     for row in rows:
         text = ascii(bytes.fromhex(row["repeated"]).decode(errors="surrogateescape"))
-        times = [f"{t:.2f}" for t in row["ns_per_byte"]] + [""] * (len(sizes) - len(row["ns_per_byte"]))
+        by_size = dict(zip(row["megabytes"], row["ns_per_byte"]))
+        times = [f"{by_size[size]:.2f}" if size in by_size else "" for size in sizes]
         lines.append(f"| {row['pattern']} | `{text}` | {' | '.join(times)} |")
     if os.environ.get("NOTE"):
         lines += ["", os.environ["NOTE"]]
