@@ -38,13 +38,14 @@ PieceTrie::PieceTrie(std::vector<std::pair<std::string_view, std::int32_t>> entr
         const std::uint32_t base = find_base(bytes);
         nodes_[range.node].base = base;
         for (std::size_t k = 0; k < bytes.size(); ++k) nodes_[base + bytes[k]].parent = range.node;
+        end_ = std::max(end_, base + bytes.back() + 1);
         for (std::size_t k = bytes.size(); k-- > 0;)
             open.push_back({base + bytes[k], starts[k], starts[k + 1], range.depth + 1});
     }
 }
 
-/// The first base at which all of these children are free. Places that were passed over many times are given up, so
-/// that the search stays short.
+/// A base at which all of these children are free: the first one, unless that is far. An only child takes the first
+/// free place, so the holes that large families leave fill up again.
 std::uint32_t PieceTrie::find_base(const std::vector<unsigned char>& bytes) {
     constexpr std::uint32_t patience = 256;
     const auto is_free = [this](std::uint32_t at) { return nodes_[at].parent == none; };
@@ -58,7 +59,7 @@ std::uint32_t PieceTrie::find_base(const std::vector<unsigned char>& bytes) {
         const std::uint32_t base = at - bytes[0];
         const auto fits = [&](unsigned char byte) { return is_free(base + byte); };
         if (is_free(at) && std::all_of(bytes.begin(), bytes.end(), fits)) return base;
-        if (++passed % patience == 0) first_free_ = std::max(first_free_, at);
+        if (++passed == patience) at = std::max(at, end_ + 256);  // nothing is there yet
     }
 }
 

@@ -52,6 +52,7 @@ class PieceTrie {
 
     std::vector<Node> nodes_;  // always 256 free ones behind the last base
     std::uint32_t first_free_ = 1;
+    std::uint32_t end_ = 0;  // one past the last place taken
     bool is_empty_ = true;
 };
 
