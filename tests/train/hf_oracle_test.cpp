@@ -66,7 +66,8 @@ std::string save_with_logits(const ModelConfig& config, DType dtype, const std::
 
 TEST(SlowHfOracle, TransformersComputesTheSameLogits) {
     const std::string python = oracle_python();
-    if (python.empty()) GTEST_SKIP() << "no Python with transformers: scripts/setup.sh --oracle";
+    if (python.empty() || std::system((python + " -c 'import torch, transformers' 2>/dev/null").c_str()) != 0)
+        GTEST_SKIP() << "no Python with torch and transformers: scripts/setup.sh --oracle";
     TempFolder folder;
     std::string command = python + " " + TERA_SOURCE_DIR + "/tests/oracle/check_checkpoint.py";
     ModelConfig untied_gpt2 = tiny_gpt2(), biased_llama = tiny_llama(), tied_llama = tiny_llama();
