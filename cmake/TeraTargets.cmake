@@ -40,7 +40,7 @@ function(tera_executable name folder)
 endfunction()
 
 # tera_test(folder deps...): program test_<folder> of every source in tests/<folder>.
-# Suites whose name begins with Slow get the label "slow", all others "fast".
+# Suites whose name begins with Slow get the label "slow", those of tests/cuda "cuda", all others "fast".
 function(tera_test folder)
     file(GLOB sources CONFIGURE_DEPENDS ${CMAKE_SOURCE_DIR}/tests/${folder}/*.cpp)
     if(NOT sources)
@@ -56,8 +56,12 @@ function(tera_test folder)
     if(TERA_SANITIZE)  # sanitizers make GoogleTest's macros slow to optimise: a third of the time without
         target_compile_options(${target} PRIVATE -O0)
     endif()
+    set(label fast)
+    if(folder STREQUAL cuda)  # all of them skip without a GPU
+        set(label cuda)
+    endif()
     gtest_discover_tests(${target} TEST_FILTER "-Slow*" DISCOVERY_MODE PRE_TEST DISCOVERY_TIMEOUT 60
-                         PROPERTIES LABELS fast TIMEOUT 300)
+                         PROPERTIES LABELS ${label} TIMEOUT 300)
     gtest_discover_tests(${target} TEST_FILTER "Slow*" DISCOVERY_MODE PRE_TEST DISCOVERY_TIMEOUT 60
                          TEST_LIST ${target}_slow PROPERTIES LABELS slow TIMEOUT 1500)
 endfunction()

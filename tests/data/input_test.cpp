@@ -255,7 +255,9 @@ class Stopped : public Inputs {
     }
 };
 
-TEST_F(Stopped, GoesOnAndWritesTheSameBytes) {
+class SlowStopped : public Stopped {};
+
+TEST_F(SlowStopped, GoesOnAndWritesTheSameBytes) {
     spill(folder_ / "in/a.jsonl", json_lines(0, 4000));
     spill(folder_ / "in/b.jsonl.gz", gzip(json_lines(4000, 4000), 20000));
     spill(folder_ / "in/c.csv", csv(8000, 4000));
