@@ -13,7 +13,6 @@ namespace tera {
 namespace {
 
 constexpr std::string_view mark = "\u2581";
-constexpr std::uint32_t mark_code = 0x2581;
 constexpr std::size_t short_word = 48;       // symbols; below, rescanning an array is quicker than a heap
 constexpr std::size_t large_word = 1 << 20;  // symbols; above, the scratch memory is given back
 constexpr std::uint32_t none = 0xFFFFFFFF;

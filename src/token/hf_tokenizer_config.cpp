@@ -90,7 +90,7 @@ class ConfigReader {
             AddedToken token;
             token.content = content;
             token.special = std::any_of(config_.begin(), config_.end(),
-                                        [&](const json& value) { return value.is_string() && value == content; });
+                                        [&](const json& value) { return value.is_string() && value == token.content; });
             token.normalized = !token.special;
             by_id[id.get<std::int64_t>()] = token;
         }
