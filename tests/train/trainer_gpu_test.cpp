@@ -1,5 +1,5 @@
 // The laws of a training run on a GPU: the same twice, resume = no stop, recompute on = off, all bit for bit in
-// deterministic mode; what was planned is what is used; fp16 finds its scale. Skipped by name without a GPU.
+// deterministic mode; fp16 finds its scale. Skipped by name without a GPU.
 #include <cmath>
 
 #include "core/engine.h"
