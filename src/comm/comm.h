@@ -1,10 +1,15 @@
-// Comm: the one interface through which ranks talk. Implementations: self (one rank); thread, mpi and nccl stand beside
-// it. Axis names the directions of the mesh of ranks.
+// Comm: the one interface through which ranks talk. Implementations: self (one rank), thread (ranks are threads); mpi
+// and nccl stand beside them. Axis names the directions of the mesh of ranks (comm/mesh.h).
+//
+// Every collective is called by all ranks of the group, in the same order, with the same number format and size. On a
+// GPU it is enqueued on exec's stream and the host does not wait; to overlap it with computing, hand it an Exec of
+// another stream. A dry run (exec.counts()) passes over all of them.
 #pragma once
 
 #include <cstdint>
 #include <initializer_list>
 #include <memory>
+#include <vector>
 
 #include "core/exec.h"
 
@@ -19,6 +24,13 @@ struct AxisSet {
         for (Axis a : axes) bits = static_cast<std::uint8_t>(bits | (1u << static_cast<int>(a)));
     }
     bool has(Axis a) const { return (bits >> static_cast<int>(a)) & 1u; }
+    /// These axes, and `a` if `condition` holds.
+    AxisSet with(Axis a, bool condition = true) const {
+        AxisSet more = *this;
+        if (condition) more.bits = static_cast<std::uint8_t>(bits | (1u << static_cast<int>(a)));
+        return more;
+    }
+    bool operator==(const AxisSet& other) const = default;
 };
 
 enum class Reduce : std::uint8_t { sum, max };
@@ -28,13 +40,29 @@ class Comm {
     virtual ~Comm() = default;
     virtual int rank() const = 0;
     virtual int size() const = 0;
-    /// Element-wise reduction over all ranks, in place.
-    virtual void all_reduce(const Exec& exec, Tensor data, Reduce op) = 0;
-    /// out = the ranks' inputs, one after the other.
-    virtual void all_gather(const Exec& exec, ConstTensor in, Tensor out) = 0;
-    /// out = this rank's piece of the sum of the ranks' inputs.
-    virtual void reduce_scatter(const Exec& exec, ConstTensor in, Tensor out) = 0;
+    /// Element-wise reduction over all ranks, in place. Every rank gets the same bits.
+    void all_reduce(const Exec& exec, Tensor data, Reduce op);
+    /// out = the ranks' inputs, one after the other; `in` may be this rank's place in `out`.
+    void all_gather(const Exec& exec, ConstTensor in, Tensor out);
+    /// out = this rank's piece of the sum of the ranks' inputs; it may be that piece of `in`.
+    void reduce_scatter(const Exec& exec, ConstTensor in, Tensor out);
+    /// Every rank gets the root's data.
+    void broadcast(const Exec& exec, Tensor data, int root);
+    /// To and from one other rank; what is sent from a to b arrives in order. send does not wait for the receiver, and
+    /// `data` may be overwritten by what follows on exec.
+    void send(const Exec& exec, ConstTensor data, int to);
+    void recv(const Exec& exec, Tensor data, int from);
     virtual void barrier() = 0;
+    /// A communicator of some ranks of this one, in the given order; called by each of them, with the same list.
+    virtual std::unique_ptr<Comm> group(const std::vector<int>& members) = 0;
+
+  protected:
+    virtual void do_all_reduce(const Exec& exec, Tensor data, Reduce op) = 0;
+    virtual void do_all_gather(const Exec& exec, ConstTensor in, Tensor out) = 0;
+    virtual void do_reduce_scatter(const Exec& exec, ConstTensor in, Tensor out) = 0;
+    virtual void do_broadcast(const Exec& exec, Tensor data, int root) = 0;
+    virtual void do_send(const Exec& exec, ConstTensor data, int to) = 0;
+    virtual void do_recv(const Exec& exec, Tensor data, int from) = 0;
 };
 
 /// The world of one rank: reductions leave the data as it is, gathers copy.

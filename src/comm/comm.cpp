@@ -1,0 +1,42 @@
+#include "comm/comm.h"
+
+#include "core/error.h"
+
+namespace tera {
+
+void Comm::all_reduce(const Exec& exec, Tensor data, Reduce op) {
+    if (exec.counts() || data.numel() == 0) return;
+    do_all_reduce(exec, data, op);
+}
+
+void Comm::all_gather(const Exec& exec, ConstTensor in, Tensor out) {
+    TERA_CHECK(in.dtype == out.dtype && in.numel() * size() == out.numel(), in.shape, " of ", size(), " ranks into ",
+               out.shape);
+    if (exec.counts() || in.numel() == 0) return;
+    do_all_gather(exec, in, out);
+}
+
+void Comm::reduce_scatter(const Exec& exec, ConstTensor in, Tensor out) {
+    TERA_CHECK(in.dtype == out.dtype && out.numel() * size() == in.numel(), in.shape, " over ", size(), " ranks into ",
+               out.shape);
+    if (exec.counts() || out.numel() == 0) return;
+    do_reduce_scatter(exec, in, out);
+}
+
+void Comm::broadcast(const Exec& exec, Tensor data, int root) {
+    TERA_CHECK(root >= 0 && root < size(), "root ", root, " of ", size());
+    if (exec.counts() || data.numel() == 0) return;
+    do_broadcast(exec, data, root);
+}
+
+void Comm::send(const Exec& exec, ConstTensor data, int to) {
+    TERA_CHECK(to >= 0 && to < size() && to != rank(), "rank ", rank(), " to ", to, " of ", size());
+    if (!exec.counts()) do_send(exec, data, to);
+}
+
+void Comm::recv(const Exec& exec, Tensor data, int from) {
+    TERA_CHECK(from >= 0 && from < size() && from != rank(), "rank ", rank(), " from ", from, " of ", size());
+    if (!exec.counts()) do_recv(exec, data, from);
+}
+
+}  // namespace tera

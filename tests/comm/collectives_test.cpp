@@ -1,0 +1,250 @@
+// Collectives on integer-valued data, bit for bit, and what happens when ranks are out of step.
+#include <gtest/gtest.h>
+
+#include <atomic>
+#include <chrono>
+#include <cstring>
+#include <thread>
+
+#include "comm/thread_comm.h"
+#include "support/expect_usage_error.h"
+
+namespace tera {
+namespace {
+
+struct RankMemory {
+    Arena arena;
+    ThreadPool pool{1};
+    Exec exec{Device::cpu, &arena, &pool};
+};
+
+/// Element i of rank r: small integers, so that every format holds them and their sums.
+int value(int rank, std::int64_t i) { return static_cast<int>((i * 7 + rank * 3) % 11) - 5; }
+
+template <class T>
+Tensor filled(const RankMemory& m, int rank, std::int64_t n) {
+    Tensor t = m.exec.tensor(dtype_of<T>, {n});
+    for (std::int64_t i = 0; i < n; ++i) t.ptr<T>()[i] = static_cast<T>(static_cast<float>(value(rank, i)));
+    return t;
+}
+
+template <class T>
+double at(const Tensor& t, std::int64_t i) {
+    return static_cast<double>(static_cast<float>(t.ptr<T>()[i]));
+}
+
+template <class T>
+void check_reductions(int ranks, std::int64_t n) {
+    run_on_threads(ranks, [&](Comm& comm) {
+        const RankMemory m;
+        Tensor sum = filled<T>(m, comm.rank(), n), max = filled<T>(m, comm.rank(), n);
+        comm.all_reduce(m.exec, sum, Reduce::sum);
+        comm.all_reduce(m.exec, max, Reduce::max);
+        Tensor in = filled<T>(m, comm.rank(), n * ranks), piece = m.exec.tensor(dtype_of<T>, {n});
+        comm.reduce_scatter(m.exec, in, piece);
+        comm.reduce_scatter(m.exec, in, in.slice(n * comm.rank(), n));  // in place
+        for (std::int64_t i = 0; i < n; ++i) {
+            int s = 0, top = -100, scattered = 0;
+            for (int r = 0; r < ranks; ++r) {
+                s += value(r, i);
+                top = std::max(top, value(r, i));
+                scattered += value(r, n * comm.rank() + i);
+            }
+            ASSERT_EQ(at<T>(sum, i), s);
+            ASSERT_EQ(at<T>(max, i), top);
+            ASSERT_EQ(at<T>(piece, i), scattered);
+            ASSERT_EQ(at<T>(in, n * comm.rank() + i), scattered);
+        }
+    });
+}
+
+template <class T>
+void check_copies(int ranks, std::int64_t n) {
+    run_on_threads(ranks, [&](Comm& comm) {
+        const RankMemory m;
+        Tensor in = filled<T>(m, comm.rank(), n), all = m.exec.tensor(dtype_of<T>, {ranks, n});
+        comm.all_gather(m.exec, in, all);
+        Tensor in_place = m.exec.tensor(dtype_of<T>, {ranks, n});
+        std::memcpy(in_place.slice(comm.rank(), 1).data, in.data, in.bytes());
+        comm.all_gather(m.exec, in_place.slice(comm.rank(), 1), in_place);
+        Tensor sent = filled<T>(m, comm.rank(), n);
+        comm.broadcast(m.exec, sent, ranks - 1);
+        for (std::int64_t i = 0; i < n; ++i) {
+            for (int r = 0; r < ranks; ++r) {
+                ASSERT_EQ(at<T>(all, r * n + i), value(r, i));
+                ASSERT_EQ(at<T>(in_place, r * n + i), value(r, i));
+            }
+            ASSERT_EQ(at<T>(sent, i), value(ranks - 1, i));
+        }
+    });
+}
+
+TEST(Collectives, reductions_of_integers_are_exact) {
+    for (const int ranks : {1, 2, 3, 4, 7}) {
+        for (const std::int64_t n : {std::int64_t{1}, std::int64_t{5}, std::int64_t{64}}) {
+            check_reductions<double>(ranks, n);
+            check_reductions<float>(ranks, n);
+            check_reductions<bf16_t>(ranks, n);
+            check_reductions<f16_t>(ranks, n);
+            check_reductions<std::int64_t>(ranks, n);
+            check_reductions<std::int32_t>(ranks, n);
+        }
+    }
+}
+
+TEST(Collectives, copies_are_exact) {
+    for (const int ranks : {1, 2, 3, 5}) {
+        check_copies<double>(ranks, 9);
+        check_copies<bf16_t>(ranks, 64);
+        check_copies<std::int32_t>(ranks, 1);
+    }
+}
+
+TEST(Collectives, sums_do_not_depend_on_who_comes_first) {
+    // Numbers whose sum depends on the order of additions.
+    const auto run = [](int late) {
+        float result = 0;
+        run_on_threads(3, [&](Comm& comm) {
+            const RankMemory m;
+            float x[] = {1e8f, 1.0f, -1e8f};
+            Tensor data = tensor_over(&x[comm.rank()], {1});
+            if (comm.rank() == late) std::this_thread::sleep_for(std::chrono::milliseconds(5));
+            comm.all_reduce(m.exec, data, Reduce::sum);
+            if (comm.rank() == 1) result = x[1];
+        });
+        return result;
+    };
+    const float first = run(0);
+    EXPECT_EQ(run(1), first);
+    EXPECT_EQ(run(2), first);
+}
+
+TEST(Collectives, messages_arrive_in_order_and_do_not_wait) {
+    run_on_threads(3, [&](Comm& comm) {
+        const RankMemory m;
+        const int next = (comm.rank() + 1) % 3, before = (comm.rank() + 2) % 3;
+        for (int k = 0; k < 4; ++k) comm.send(m.exec, filled<double>(m, comm.rank() * 4 + k, 6), next);
+        for (int k = 0; k < 4; ++k) {
+            Tensor got = m.exec.tensor(DType::f64, {6});
+            comm.recv(m.exec, got, before);
+            for (std::int64_t i = 0; i < 6; ++i) ASSERT_EQ(at<double>(got, i), value(before * 4 + k, i));
+        }
+    });
+}
+
+TEST(Collectives, groups_are_worlds_of_their_own) {
+    run_on_threads(4, [&](Comm& world) {
+        const RankMemory m;
+        const bool even = world.rank() % 2 == 0;
+        const auto half = world.group(even ? std::vector<int>{0, 2} : std::vector<int>{3, 1});
+        EXPECT_EQ(half->size(), 2);
+        EXPECT_EQ(half->rank(), even ? world.rank() / 2 : (world.rank() == 3 ? 0 : 1));
+        for (int k = 0; k < (even ? 3 : 5); ++k) {  // the halves need not keep step with each other
+            std::int64_t x = world.rank();
+            half->all_reduce(m.exec, tensor_over(&x, {1}), Reduce::sum);
+            EXPECT_EQ(x, even ? 2 : 4);
+        }
+        world.barrier();
+    });
+}
+
+TEST(Collectives, a_dry_run_passes_over_them) {
+    run_on_threads(2, [&](Comm& comm) {
+        if (comm.rank() == 1) return;
+        Arena counting(Arena::Kind::counting);
+        ThreadPool pool(1);
+        const Exec exec{Device::cpu, &counting, &pool};
+        Tensor x = exec.tensor(DType::f32, {4}), two = exec.tensor(DType::f32, {8});
+        comm.all_reduce(exec, x, Reduce::sum);
+        comm.all_gather(exec, x, two);
+        comm.reduce_scatter(exec, two, x);
+        comm.broadcast(exec, x, 1);
+        comm.send(exec, x, 1);
+        comm.recv(exec, x, 1);
+    });
+}
+
+std::string failure_of(int ranks, const std::function<void(Comm&)>& f) {
+    try {
+        run_on_threads(ranks, f);
+    } catch (const Error& e) {
+        return e.what();
+    }
+    return "nothing was thrown";
+}
+
+TEST(CollectivesOutOfStep, different_sizes_are_named) {
+    const std::string text = failure_of(3, [](Comm& comm) {
+        const RankMemory m;
+        comm.all_reduce(m.exec, filled<float>(m, 0, comm.rank() == 1 ? 8 : 9), Reduce::sum);
+    });
+    EXPECT_NE(text.find("of 8 f32"), std::string::npos) << text;
+    EXPECT_NE(text.find("of 9 f32"), std::string::npos) << text;
+}
+
+TEST(CollectivesOutOfStep, different_operations_are_named) {
+    const std::string text = failure_of(2, [](Comm& comm) {
+        const RankMemory m;
+        if (comm.rank() == 0)
+            comm.all_reduce(m.exec, filled<float>(m, 0, 4), Reduce::max);
+        else
+            comm.broadcast(m.exec, filled<float>(m, 0, 4), 0);
+    });
+    EXPECT_NE(text.find("all_reduce(max)"), std::string::npos) << text;
+    EXPECT_NE(text.find("broadcast"), std::string::npos) << text;
+}
+
+TEST(CollectivesOutOfStep, a_message_of_another_format_is_named) {
+    const std::string text = failure_of(2, [](Comm& comm) {
+        const RankMemory m;
+        if (comm.rank() == 0)
+            comm.send(m.exec, filled<float>(m, 0, 4), 1);
+        else
+            comm.recv(m.exec, filled<double>(m, 0, 4), 0);
+    });
+    EXPECT_NE(text.find("4 f64 from rank 0, sent were 4 f32"), std::string::npos) << text;
+}
+
+TEST(CollectivesOutOfStep, a_rank_that_throws_wakes_all) {
+    std::atomic<int> reached{0};
+    const std::string text = failure_of(4, [&](Comm& comm) {
+        const RankMemory m;
+        const auto half = comm.group(comm.rank() < 2 ? std::vector<int>{0, 1} : std::vector<int>{2, 3});
+        if (comm.rank() == 2) throw Error("out of paper");
+        if (comm.rank() == 3) half->recv(m.exec, filled<float>(m, 0, 4), 0);
+        comm.barrier();
+        ++reached;
+    });
+    EXPECT_EQ(text, "rank 2: out of paper");
+    EXPECT_EQ(reached, 0);
+}
+
+TEST(CollectivesOutOfStep, a_rank_that_ends_is_missed) {
+    EXPECT_NE(failure_of(3,
+                         [](Comm& comm) {
+                             if (comm.rank() != 1) comm.barrier();
+                         })
+                  .find("rank 1 has ended and is missing in barrier"),
+              std::string::npos);
+    EXPECT_NE(failure_of(2,
+                         [](Comm& comm) {
+                             const RankMemory m;
+                             if (comm.rank() == 0) comm.recv(m.exec, filled<float>(m, 0, 4), 1);
+                         })
+                  .find("rank 1 has ended and sends nothing"),
+              std::string::npos);
+}
+
+TEST(CollectivesOutOfStep, usage_errors_stay_usage_errors) {
+    expect_usage_error(
+        [] {
+            run_on_threads(2, [](Comm& comm) {
+                if (comm.rank() == 0) usage_error("--tensor-model-parallel-size 3: 2 ranks");
+                comm.barrier();
+            });
+        },
+        {"rank 0: --tensor-model-parallel-size 3"});
+}
+
+}  // namespace
+}  // namespace tera
