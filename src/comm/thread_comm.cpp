@@ -9,6 +9,7 @@
 #include <optional>
 #include <thread>
 
+#include "comm/reduce_in_order.h"
 #include "core/error.h"
 
 namespace tera {
@@ -103,38 +104,12 @@ struct World {
     std::vector<std::atomic<bool>> ended;
 };
 
-template <class F>
-void with_element_type(DType t, const F& f) {
-    if (t == DType::i64) return f(std::int64_t{});
-    if (t == DType::i32) return f(std::int32_t{});
-    dispatch_float(t, f);
-}
-
+/// The ranks' inputs.
 template <class T>
-struct SumType {
-    using type = acc_t<T>;
-};
-template <>
-struct SumType<std::int64_t> {
-    using type = std::int64_t;
-};
-template <>
-struct SumType<std::int32_t> {
-    using type = std::int32_t;
-};
-
-/// out[i] = reduction over the ranks, in their order, of in[i], for i in [begin, end).
-template <class T, class Store>
-void reduce(const std::vector<Call>& calls, std::int64_t begin, std::int64_t end, bool maximum, const Store& store) {
-    using A = typename SumType<T>::type;
-    for (std::int64_t i = begin; i < end; ++i) {
-        A all = static_cast<A>(calls[0].in.ptr<T>()[i]);
-        for (std::size_t r = 1; r < calls.size(); ++r) {
-            const A x = static_cast<A>(calls[r].in.ptr<T>()[i]);
-            all = maximum ? (x > all || x != x ? x : all) : static_cast<A>(all + x);
-        }
-        store(i, static_cast<T>(all));
-    }
+std::vector<const T*> inputs_of(const std::vector<Call>& calls) {
+    std::vector<const T*> inputs;
+    for (const Call& c : calls) inputs.push_back(c.in.ptr<T>());
+    return inputs;
 }
 
 class ThreadComm final : public Comm {
@@ -236,17 +211,19 @@ void ThreadComm::collective(const Call& call, const F& body) {
 }
 
 void ThreadComm::do_all_reduce(const Exec&, Tensor data, Reduce op) {
-    const bool maximum = op == Reduce::max;
-    collective({maximum ? Op::all_reduce_max : Op::all_reduce_sum, data, data}, [&](const std::vector<Call>& calls) {
-        // Each rank reduces one part and writes it to all.
-        const std::int64_t n = data.numel(), begin = n * rank_ / size(), end = n * (rank_ + 1) / size();
-        with_element_type(data.dtype, [&](auto zero) {
-            using T = decltype(zero);
-            reduce<T>(calls, begin, end, maximum, [&](std::int64_t i, T x) {
-                for (const Call& c : calls) c.out.ptr<T>()[i] = x;
-            });
-        });
-    });
+    collective({op == Reduce::max ? Op::all_reduce_max : Op::all_reduce_sum, data, data},
+               [&](const std::vector<Call>& calls) {
+                   // Each rank reduces one part and writes it to all.
+                   const std::int64_t n = data.numel(), begin = n * rank_ / size(), end = n * (rank_ + 1) / size();
+                   with_element_type(data.dtype, [&](auto zero) {
+                       using T = decltype(zero);
+                       const std::vector<const T*> inputs = inputs_of<T>(calls);
+                       for (std::int64_t i = begin; i < end; ++i) {
+                           const T x = reduce_in_order<T>(inputs, i, op);
+                           for (const Call& c : calls) c.out.ptr<T>()[i] = x;
+                       }
+                   });
+               });
 }
 
 void ThreadComm::do_all_gather(const Exec&, ConstTensor in, Tensor out) {
@@ -263,8 +240,8 @@ void ThreadComm::do_reduce_scatter(const Exec&, ConstTensor in, Tensor out) {
         const std::int64_t n = out.numel(), begin = n * rank_;
         with_element_type(in.dtype, [&](auto zero) {
             using T = decltype(zero);
-            T* const to = out.ptr<T>();
-            reduce<T>(calls, begin, begin + n, false, [&](std::int64_t i, T x) { to[i - begin] = x; });
+            const std::vector<const T*> inputs = inputs_of<T>(calls);
+            for (std::int64_t i = 0; i < n; ++i) out.ptr<T>()[i] = reduce_in_order<T>(inputs, begin + i, Reduce::sum);
         });
     });
 }

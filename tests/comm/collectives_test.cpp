@@ -1,4 +1,5 @@
-// Collectives on integer-valued data, bit for bit, and what happens when ranks are out of step.
+// Collectives on integer-valued data, bit for bit, on every kind of rank; and what happens when ranks that are threads
+// are out of step.
 #include <gtest/gtest.h>
 
 #include <atomic>
@@ -8,6 +9,7 @@
 
 #include "comm/thread_comm.h"
 #include "support/expect_usage_error.h"
+#include "support/process_ranks.h"
 
 namespace tera {
 namespace {
@@ -34,73 +36,99 @@ double at(const Tensor& t, std::int64_t i) {
 }
 
 template <class T>
-void check_reductions(int ranks, std::int64_t n) {
-    run_on_threads(ranks, [&](Comm& comm) {
-        const RankMemory m;
-        Tensor sum = filled<T>(m, comm.rank(), n), max = filled<T>(m, comm.rank(), n);
-        comm.all_reduce(m.exec, sum, Reduce::sum);
-        comm.all_reduce(m.exec, max, Reduce::max);
-        Tensor in = filled<T>(m, comm.rank(), n * ranks), piece = m.exec.tensor(dtype_of<T>, {n});
-        comm.reduce_scatter(m.exec, in, piece);
-        comm.reduce_scatter(m.exec, in, in.slice(n * comm.rank(), n));  // in place
-        for (std::int64_t i = 0; i < n; ++i) {
-            int s = 0, top = -100, scattered = 0;
-            for (int r = 0; r < ranks; ++r) {
-                s += value(r, i);
-                top = std::max(top, value(r, i));
-                scattered += value(r, n * comm.rank() + i);
-            }
-            ASSERT_EQ(at<T>(sum, i), s);
-            ASSERT_EQ(at<T>(max, i), top);
-            ASSERT_EQ(at<T>(piece, i), scattered);
-            ASSERT_EQ(at<T>(in, n * comm.rank() + i), scattered);
+void check_reductions(Comm& comm, std::int64_t n) {
+    const int ranks = comm.size();
+    const RankMemory m;
+    Tensor sum = filled<T>(m, comm.rank(), n), max = filled<T>(m, comm.rank(), n);
+    comm.all_reduce(m.exec, sum, Reduce::sum);
+    comm.all_reduce(m.exec, max, Reduce::max);
+    Tensor in = filled<T>(m, comm.rank(), n * ranks), piece = m.exec.tensor(dtype_of<T>, {n});
+    comm.reduce_scatter(m.exec, in, piece);
+    comm.reduce_scatter(m.exec, in, in.slice(n * comm.rank(), n));  // in place
+    for (std::int64_t i = 0; i < n; ++i) {
+        int s = 0, top = -100, scattered = 0;
+        for (int r = 0; r < ranks; ++r) {
+            s += value(r, i);
+            top = std::max(top, value(r, i));
+            scattered += value(r, n * comm.rank() + i);
         }
-    });
+        ASSERT_EQ(at<T>(sum, i), s);
+        ASSERT_EQ(at<T>(max, i), top);
+        ASSERT_EQ(at<T>(piece, i), scattered);
+        ASSERT_EQ(at<T>(in, n * comm.rank() + i), scattered);
+    }
 }
 
 template <class T>
-void check_copies(int ranks, std::int64_t n) {
-    run_on_threads(ranks, [&](Comm& comm) {
-        const RankMemory m;
-        Tensor in = filled<T>(m, comm.rank(), n), all = m.exec.tensor(dtype_of<T>, {ranks, n});
-        comm.all_gather(m.exec, in, all);
-        Tensor in_place = m.exec.tensor(dtype_of<T>, {ranks, n});
-        std::memcpy(in_place.slice(comm.rank(), 1).data, in.data, in.bytes());
-        comm.all_gather(m.exec, in_place.slice(comm.rank(), 1), in_place);
-        Tensor sent = filled<T>(m, comm.rank(), n);
-        comm.broadcast(m.exec, sent, ranks - 1);
-        for (std::int64_t i = 0; i < n; ++i) {
-            for (int r = 0; r < ranks; ++r) {
-                ASSERT_EQ(at<T>(all, r * n + i), value(r, i));
-                ASSERT_EQ(at<T>(in_place, r * n + i), value(r, i));
-            }
-            ASSERT_EQ(at<T>(sent, i), value(ranks - 1, i));
+void check_copies(Comm& comm, std::int64_t n) {
+    const int ranks = comm.size();
+    const RankMemory m;
+    Tensor in = filled<T>(m, comm.rank(), n), all = m.exec.tensor(dtype_of<T>, {ranks, n});
+    comm.all_gather(m.exec, in, all);
+    Tensor in_place = m.exec.tensor(dtype_of<T>, {ranks, n});
+    std::memcpy(in_place.slice(comm.rank(), 1).data, in.data, in.bytes());
+    comm.all_gather(m.exec, in_place.slice(comm.rank(), 1), in_place);
+    Tensor sent = filled<T>(m, comm.rank(), n);
+    comm.broadcast(m.exec, sent, ranks - 1);
+    for (std::int64_t i = 0; i < n; ++i) {
+        for (int r = 0; r < ranks; ++r) {
+            ASSERT_EQ(at<T>(all, r * n + i), value(r, i));
+            ASSERT_EQ(at<T>(in_place, r * n + i), value(r, i));
         }
+        ASSERT_EQ(at<T>(sent, i), value(ranks - 1, i));
+    }
+}
+
+/// Every kind of rank that a CPU has.
+struct RankKind {
+    const char* name;
+    void (*run)(int size, const std::function<void(Comm&)>& f);
+};
+void PrintTo(const RankKind& kind, std::ostream* out) { *out << kind.name; }
+
+class Collectives : public ::testing::TestWithParam<RankKind> {
+  protected:
+    void run(int ranks, const std::function<void(Comm&)>& f) { GetParam().run(ranks, f); }
+};
+
+INSTANTIATE_TEST_SUITE_P(Ranks, Collectives,
+                         ::testing::Values(RankKind{"threads", &run_on_threads},
+                                           RankKind{"processes", &test::run_on_processes}),
+                         [](const auto& kind) { return std::string(kind.param.name); });
+
+TEST_P(Collectives, reductions_of_integers_are_exact) {
+    for (const int ranks : {1, 2, 3, 4, 7}) {
+        run(ranks, [](Comm& comm) {
+            for (const std::int64_t n : {std::int64_t{1}, std::int64_t{5}, std::int64_t{64}}) {
+                check_reductions<double>(comm, n);
+                check_reductions<float>(comm, n);
+                check_reductions<bf16_t>(comm, n);
+                check_reductions<f16_t>(comm, n);
+                check_reductions<std::int64_t>(comm, n);
+                check_reductions<std::int32_t>(comm, n);
+            }
+        });
+    }
+}
+
+TEST_P(Collectives, copies_are_exact) {
+    for (const int ranks : {1, 2, 3, 5}) {
+        run(ranks, [](Comm& comm) {
+            check_copies<double>(comm, 9);
+            check_copies<bf16_t>(comm, 64);
+            check_copies<std::int32_t>(comm, 1);
+        });
+    }
+}
+
+TEST_P(Collectives, much_data_gets_through) {
+    run(3, [](Comm& comm) {
+        check_reductions<float>(comm, 1 << 20);
+        check_copies<float>(comm, 1 << 20);
     });
 }
 
-TEST(Collectives, reductions_of_integers_are_exact) {
-    for (const int ranks : {1, 2, 3, 4, 7}) {
-        for (const std::int64_t n : {std::int64_t{1}, std::int64_t{5}, std::int64_t{64}}) {
-            check_reductions<double>(ranks, n);
-            check_reductions<float>(ranks, n);
-            check_reductions<bf16_t>(ranks, n);
-            check_reductions<f16_t>(ranks, n);
-            check_reductions<std::int64_t>(ranks, n);
-            check_reductions<std::int32_t>(ranks, n);
-        }
-    }
-}
-
-TEST(Collectives, copies_are_exact) {
-    for (const int ranks : {1, 2, 3, 5}) {
-        check_copies<double>(ranks, 9);
-        check_copies<bf16_t>(ranks, 64);
-        check_copies<std::int32_t>(ranks, 1);
-    }
-}
-
-TEST(Collectives, sums_do_not_depend_on_who_comes_first) {
+TEST(CollectivesOfThreads, sums_do_not_depend_on_who_comes_first) {
     // Numbers whose sum depends on the order of additions.
     const auto run = [](int late) {
         float result = 0;
@@ -119,8 +147,8 @@ TEST(Collectives, sums_do_not_depend_on_who_comes_first) {
     EXPECT_EQ(run(2), first);
 }
 
-TEST(Collectives, messages_arrive_in_order_and_do_not_wait) {
-    run_on_threads(3, [&](Comm& comm) {
+TEST_P(Collectives, messages_arrive_in_order_and_do_not_wait) {
+    run(3, [&](Comm& comm) {
         const RankMemory m;
         const int next = (comm.rank() + 1) % 3, before = (comm.rank() + 2) % 3;
         for (int k = 0; k < 4; ++k) comm.send(m.exec, filled<double>(m, comm.rank() * 4 + k, 6), next);
@@ -132,8 +160,8 @@ TEST(Collectives, messages_arrive_in_order_and_do_not_wait) {
     });
 }
 
-TEST(Collectives, groups_are_worlds_of_their_own) {
-    run_on_threads(4, [&](Comm& world) {
+TEST_P(Collectives, groups_are_worlds_of_their_own) {
+    run(4, [&](Comm& world) {
         const RankMemory m;
         const bool even = world.rank() % 2 == 0;
         const auto half = world.group(even ? std::vector<int>{0, 2} : std::vector<int>{3, 1});
@@ -148,7 +176,7 @@ TEST(Collectives, groups_are_worlds_of_their_own) {
     });
 }
 
-TEST(Collectives, a_dry_run_passes_over_them) {
+TEST(CollectivesOfThreads, a_dry_run_passes_over_them) {
     run_on_threads(2, [&](Comm& comm) {
         if (comm.rank() == 1) return;
         Arena counting(Arena::Kind::counting);

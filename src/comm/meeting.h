@@ -1,0 +1,67 @@
+// How ranks find each other: every rank connects to rank 0, says who it is and where it takes data, and gets the list
+// of all. The connections stay; the watch (comm/watch.h) uses them.
+#pragma once
+
+#include <functional>
+#include <string>
+#include <vector>
+
+#include "comm/packet.h"
+#include "comm/progress.h"
+#include "comm/rendezvous.h"
+#include "comm/tcp.h"
+
+namespace tera {
+
+struct WatchSettings {
+    double timeout_s = 600;  ///< for all ranks to come together, and for one collective
+    double silent_s = 15, notice_s = 30, beat_s = 1;
+    int data_port = 0;                                  ///< told to the other ranks
+    std::function<void(const std::string&)> print;      ///< what rank 0 has to say; default: standard error
+    std::function<void(const std::string& why)> leave;  ///< default: say why (rank 0, or if it is lost), exit code 1
+};
+
+struct Peer {
+    std::string host, address;
+    int port = 0;  ///< its data_port
+    std::int64_t pid = 0;
+};
+
+/// One connection: rank 0 has one to every other rank, they have one to it.
+struct Line {
+    Socket socket;
+    std::string received;
+    Clock::time_point heard = Clock::now();
+    Progress::State state;
+    bool ended = false;  ///< said goodbye
+
+    bool send(const Packet& packet) const {
+        const std::string bytes = packet.framed();
+        return socket.write_all(bytes.data(), bytes.size(), Clock::now() + std::chrono::seconds(2));
+    }
+    /// Takes in what has come; false if the other side is gone.
+    bool receive() {
+        char buffer[4096];
+        for (;;) {
+            const auto n = socket.read_some(buffer, sizeof buffer);
+            if (n < 0) return false;
+            if (n == 0) return true;
+            received.append(buffer, static_cast<std::size_t>(n));
+        }
+    }
+};
+
+struct Meeting {
+    std::vector<Peer> peers;
+    std::vector<Line> lines;  ///< rank 0: by rank, its own unused; others: one, to rank 0
+};
+
+/// Returns when all ranks have come. UsageError, naming who is missing, after timeout_s.
+Meeting come_together(const RankPlace& place, const WatchSettings& settings);
+
+/// Text of at most eight of them.
+std::string list_of(const std::vector<int>& ranks);
+Packet failure_packet(const std::string& why);
+Clock::duration seconds(double s);
+
+}  // namespace tera

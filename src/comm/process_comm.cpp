@@ -1,0 +1,235 @@
+#include "comm/process_comm.h"
+
+#include <cstring>
+
+#include "comm/reduce_in_order.h"
+#include "core/error.h"
+
+namespace tera {
+namespace {
+
+enum class Call : std::uint32_t {
+    all_reduce_sum,
+    all_reduce_max,
+    all_gather,
+    reduce_scatter,
+    broadcast,
+    barrier,
+    message
+};
+
+const char* name_of(Call call) {
+    constexpr const char* names[] = {"all_reduce(sum)", "all_reduce(max)", "all_gather", "reduce_scatter",
+                                     "broadcast",       "barrier",         "message"};
+    return static_cast<std::size_t>(call) < std::size(names) ? names[static_cast<std::size_t>(call)] : "unknown call";
+}
+
+std::string text_of(const FrameHeader& h) {
+    const Call call = static_cast<Call>(h.call);
+    if (call == Call::barrier) return name_of(call);
+    return cat(name_of(call), " of ", h.elements, " ", tera::name_of(static_cast<DType>(h.dtype)));
+}
+
+/// The same for the same members, whoever computes it.
+std::uint64_t number_of(const std::vector<int>& members) {
+    std::uint64_t hash = 0xcbf29ce484222325;
+    for (const int m : members) hash = (hash ^ static_cast<std::uint64_t>(m + 1)) * 0x100000001b3;
+    return hash;
+}
+
+class ProcessComm final : public Comm {
+  public:
+    ProcessComm(Transport& transport, Watch& watch, std::vector<int> members, int rank)
+        : transport_(transport),
+          watch_(watch),
+          members_(std::move(members)),
+          rank_(rank),
+          group_(number_of(members_)) {}
+
+    int rank() const override { return rank_; }
+    int size() const override { return static_cast<int>(members_.size()); }
+    void barrier() override;
+    std::unique_ptr<Comm> group(const std::vector<int>& members) override;
+
+  protected:
+    void do_all_reduce(const Exec& exec, Tensor data, Reduce op) override;
+    void do_all_gather(const Exec& exec, ConstTensor in, Tensor out) override;
+    void do_reduce_scatter(const Exec& exec, ConstTensor in, Tensor out) override;
+    void do_broadcast(const Exec& exec, Tensor data, int root) override;
+    void do_send(const Exec& exec, ConstTensor data, int to) override;
+    void do_recv(const Exec& exec, Tensor data, int from) override;
+
+  private:
+    /// Tells the watch what this rank is in.
+    class Inside {
+      public:
+        Inside(Watch& watch, const std::string& call, const std::string& where) : progress_(watch.progress()) {
+            progress_.begin_call(cat(call, " ", where));
+        }
+        ~Inside() { progress_.end_call(); }
+
+      private:
+        Progress& progress_;
+    };
+
+    FrameHeader begin(Call call, std::int64_t elements, DType dtype) {
+        return {group_,
+                call == Call::message ? 0 : sequence_++,
+                elements,
+                static_cast<std::uint32_t>(call),
+                static_cast<std::uint32_t>(dtype),
+                0};
+    }
+    std::string where() const { return cat("over ", size(), " ranks"); }
+    int in_world(int r) const { return members_[static_cast<std::size_t>(r)]; }
+    void send_to(int r, FrameHeader header, const std::byte* data, std::size_t bytes) {
+        header.bytes = bytes;
+        transport_.send(in_world(r), header, data);
+    }
+    /// The next frame from a rank, which must belong to the collective this rank is in.
+    Frame expect(int r, const FrameHeader& mine, std::size_t bytes);
+    /// Sums (or maxima) of elements [begin, end) of everybody's `in`, written to `out`; every rank has sent its share.
+    void reduce_own(const FrameHeader& header, ConstTensor in, std::int64_t begin, std::int64_t end, std::byte* out,
+                    Reduce op);
+
+    Transport& transport_;
+    Watch& watch_;
+    std::vector<int> members_;  ///< ranks in the world
+    int rank_;
+    std::uint64_t group_;
+    std::int64_t sequence_ = 0;
+};
+
+Frame ProcessComm::expect(int r, const FrameHeader& mine, std::size_t bytes) {
+    Frame frame = transport_.receive(in_world(r), group_);
+    const FrameHeader& h = frame.header;
+    if (h.call != mine.call || h.dtype != mine.dtype || h.elements != mine.elements || h.sequence != mine.sequence ||
+        h.bytes != bytes) {
+        throw Error(cat("collectives out of step: rank ", in_world(rank_), " calls ", text_of(mine), ", ",
+                        watch_.name_of(in_world(r)), " ", text_of(h)));
+    }
+    return frame;
+}
+
+void ProcessComm::reduce_own(const FrameHeader& header, ConstTensor in, std::int64_t begin, std::int64_t end,
+                             std::byte* out, Reduce op) {
+    const std::size_t element = size_of(in.dtype), bytes = static_cast<std::size_t>(end - begin) * element;
+    std::vector<Frame> frames(static_cast<std::size_t>(size()));
+    for (int r = 0; r < size(); ++r) {
+        if (r != rank_) frames[static_cast<std::size_t>(r)] = expect(r, header, bytes);
+    }
+    with_element_type(in.dtype, [&](auto zero) {
+        using T = decltype(zero);
+        std::vector<const T*> inputs;
+        for (int r = 0; r < size(); ++r) {
+            const std::byte* from = r == rank_ ? in.data + static_cast<std::size_t>(begin) * element
+                                               : frames[static_cast<std::size_t>(r)].data.get();
+            inputs.push_back(reinterpret_cast<const T*>(from));
+        }
+        for (std::int64_t i = 0; i < end - begin; ++i) reinterpret_cast<T*>(out)[i] = reduce_in_order<T>(inputs, i, op);
+    });
+}
+
+void ProcessComm::do_all_reduce(const Exec&, Tensor data, Reduce op) {
+    const FrameHeader header =
+        begin(op == Reduce::max ? Call::all_reduce_max : Call::all_reduce_sum, data.numel(), data.dtype);
+    const Inside inside(watch_, text_of(header), where());
+    const std::size_t element = size_of(data.dtype);
+    const auto first = [&](int r) { return data.numel() * r / size(); };
+    const auto at = [&](int r) { return data.data + static_cast<std::size_t>(first(r)) * element; };
+    const auto bytes = [&](int r) { return static_cast<std::size_t>(first(r + 1) - first(r)) * element; };
+    for (int r = 0; r < size(); ++r) {
+        if (r != rank_) send_to(r, header, at(r), bytes(r));
+    }
+    reduce_own(header, data, first(rank_), first(rank_ + 1), at(rank_), op);
+    for (int r = 0; r < size(); ++r) {
+        if (r != rank_) send_to(r, header, at(rank_), bytes(rank_));
+    }
+    for (int r = 0; r < size(); ++r) {
+        if (r == rank_) continue;
+        const Frame frame = expect(r, header, bytes(r));
+        if (bytes(r) > 0) std::memcpy(at(r), frame.data.get(), bytes(r));
+    }
+}
+
+void ProcessComm::do_all_gather(const Exec&, ConstTensor in, Tensor out) {
+    const FrameHeader header = begin(Call::all_gather, in.numel(), in.dtype);
+    const Inside inside(watch_, text_of(header), where());
+    for (int r = 0; r < size(); ++r) {
+        if (r != rank_) send_to(r, header, in.data, in.bytes());
+    }
+    for (int r = 0; r < size(); ++r) {
+        std::byte* const to = out.data + static_cast<std::size_t>(r) * in.bytes();
+        if (r == rank_) {
+            if (to != in.data && in.bytes() > 0) std::memcpy(to, in.data, in.bytes());
+            continue;
+        }
+        const Frame frame = expect(r, header, in.bytes());
+        if (in.bytes() > 0) std::memcpy(to, frame.data.get(), in.bytes());
+    }
+}
+
+void ProcessComm::do_reduce_scatter(const Exec&, ConstTensor in, Tensor out) {
+    const FrameHeader header = begin(Call::reduce_scatter, in.numel(), in.dtype);
+    const Inside inside(watch_, text_of(header), where());
+    for (int r = 0; r < size(); ++r) {
+        if (r != rank_) send_to(r, header, in.data + static_cast<std::size_t>(r) * out.bytes(), out.bytes());
+    }
+    reduce_own(header, in, out.numel() * rank_, out.numel() * (rank_ + 1), out.data, Reduce::sum);
+}
+
+void ProcessComm::do_broadcast(const Exec&, Tensor data, int root) {
+    FrameHeader header = begin(Call::broadcast, data.numel(), data.dtype);
+    const Inside inside(watch_, text_of(header), cat("from rank ", in_world(root)));
+    if (rank_ == root) {
+        for (int r = 0; r < size(); ++r) {
+            if (r != rank_) send_to(r, header, data.data, data.bytes());
+        }
+        return;
+    }
+    const Frame frame = expect(root, header, data.bytes());
+    if (data.bytes() > 0) std::memcpy(data.data, frame.data.get(), data.bytes());
+}
+
+/// In round k everyone hears from the rank 2^k below, and with it of all that one has heard from.
+void ProcessComm::barrier() {
+    for (int distance = 1; distance < size(); distance *= 2) {
+        const FrameHeader header = begin(Call::barrier, 0, DType::u8);
+        const Inside inside(watch_, text_of(header), where());
+        send_to((rank_ + distance) % size(), header, nullptr, 0);
+        (void)expect((rank_ + size() - distance % size()) % size(), header, 0);
+    }
+}
+
+void ProcessComm::do_send(const Exec&, ConstTensor data, int to) {
+    send_to(to, begin(Call::message, data.numel(), data.dtype), data.data, data.bytes());
+}
+
+void ProcessComm::do_recv(const Exec&, Tensor data, int from) {
+    const FrameHeader header = begin(Call::message, data.numel(), data.dtype);
+    const Inside inside(watch_, text_of(header), cat("from rank ", in_world(from)));
+    const Frame frame = expect(from, header, data.bytes());
+    if (data.bytes() > 0) std::memcpy(data.data, frame.data.get(), data.bytes());
+}
+
+std::unique_ptr<Comm> ProcessComm::group(const std::vector<int>& members) {
+    std::vector<int> world;
+    int place = -1;
+    for (std::size_t i = 0; i < members.size(); ++i) {
+        TERA_CHECK(members[i] >= 0 && members[i] < size(), "rank ", members[i], " of ", size());
+        if (members[i] == rank_) place = static_cast<int>(i);
+        world.push_back(in_world(members[i]));
+    }
+    TERA_CHECK(place >= 0, "rank ", rank_, " is not in the group it asks for");
+    return std::make_unique<ProcessComm>(transport_, watch_, std::move(world), place);
+}
+
+}  // namespace
+
+std::unique_ptr<Comm> make_process_comm(Transport& transport, Watch& watch) {
+    std::vector<int> everyone;
+    for (int r = 0; r < transport.size(); ++r) everyone.push_back(r);
+    return std::make_unique<ProcessComm>(transport, watch, everyone, transport.rank());
+}
+
+}  // namespace tera

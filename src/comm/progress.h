@@ -1,0 +1,36 @@
+// What a rank is doing, for whoever must say which one holds up the others.
+#pragma once
+
+#include <cstdint>
+#include <mutex>
+#include <string>
+
+#include "comm/tcp.h"
+
+namespace tera {
+
+class Progress {
+  public:
+    struct State {
+        std::int64_t step = 0;   ///< training step; 0: before the first
+        std::int64_t calls = 0;  ///< collectives begun
+        std::string call;        ///< the last one: "all_reduce of 5 f32 over 8 ranks"
+        bool waiting = false;    ///< inside it
+        double seconds = 0;      ///< since it was begun or ended
+
+        /// "step 12, in all_reduce of 5 f32 over 8 ranks for 3 s".
+        std::string text() const;
+    };
+
+    void begin_step(std::int64_t step);
+    void begin_call(std::string call);
+    void end_call();
+    State now() const;
+
+  private:
+    mutable std::mutex mutex_;
+    State state_;
+    Clock::time_point changed_ = Clock::now();
+};
+
+}  // namespace tera

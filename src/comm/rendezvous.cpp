@@ -1,0 +1,100 @@
+#include "comm/rendezvous.h"
+
+#include <unistd.h>
+
+#include <array>
+#include <charconv>
+#include <cstdlib>
+#include <cstring>
+#include <optional>
+
+#include "core/error.h"
+
+namespace tera {
+namespace {
+
+struct Names {
+    Launcher launcher;
+    const char *rank, *size, *local_rank;
+};
+
+constexpr std::array<Names, 4> launchers{
+    {{Launcher::variables, "RANK", "WORLD_SIZE", "LOCAL_RANK"},
+     {Launcher::open_mpi, "OMPI_COMM_WORLD_RANK", "OMPI_COMM_WORLD_SIZE", "OMPI_COMM_WORLD_LOCAL_RANK"},
+     {Launcher::mpich, "PMI_RANK", "PMI_SIZE", "MPI_LOCALRANKID"},
+     {Launcher::slurm, "SLURM_PROCID", "SLURM_STEP_NUM_TASKS", "SLURM_LOCALID"}}};
+
+std::optional<int> number(const Variables& variables, const char* name) {
+    const char* const text = variables(name);
+    if (text == nullptr || *text == 0) return {};
+    int value = 0;
+    const char* const end = text + std::strlen(text);
+    const auto [stop, error] = std::from_chars(text, end, value);
+    if (error != std::errc{} || stop != end || value < 0)
+        usage_error("the variable ", name, "=", text, " is not a number; the launcher must set it to one");
+    return value;
+}
+
+int port_of_job(const Variables& variables) {
+    const int job = number(variables, "SLURM_JOB_ID").value_or(0),
+              step = number(variables, "SLURM_STEP_ID").value_or(0);
+    return 20000 + (job * 7 + step) % 20000;
+}
+
+void find_meeting_point(const Variables& variables, RankPlace& place) {
+    if (const char* address = variables("MASTER_ADDR")) place.address = address;
+    place.port = number(variables, "MASTER_PORT").value_or(0);
+    if (place.launcher == Launcher::slurm) {
+        if (place.address.empty()) {
+            const char* hosts = variables("SLURM_STEP_NODELIST");
+            if (hosts != nullptr) place.address = first_host(hosts);
+        }
+        if (place.port == 0) place.port = port_of_job(variables);
+    }
+    const bool told = place.launcher == Launcher::open_mpi || place.launcher == Launcher::mpich;
+    if (place.size == 1 || (told && place.address.empty())) return;
+    if (place.address.empty())
+        usage_error("there are ", place.size,
+                    " ranks, and MASTER_ADDR does not say where rank 0 is; set it to its host");
+    if (place.port == 0 || place.port > 65535)
+        usage_error("there are ", place.size, " ranks, and MASTER_PORT is ", place.port == 0 ? "not set" : "no port",
+                    "; set it to a free port of rank 0's host, such as 6000");
+}
+
+}  // namespace
+
+RankPlace find_rank_place(const Variables& variables) {
+    for (const Names& names : launchers) {
+        const std::optional<int> rank = number(variables, names.rank), size = number(variables, names.size);
+        if (!rank && names.launcher == Launcher::variables && size.value_or(1) > 1)
+            usage_error("WORLD_SIZE is ", *size, " and RANK is not set; set RANK to this process's number");
+        if (!rank || !size) continue;
+        RankPlace place{*rank, *size, number(variables, names.local_rank).value_or(0), names.launcher, {}, 0};
+        if (place.rank >= place.size)
+            usage_error(names.rank, "=", place.rank, " is not below ", names.size, "=", place.size);
+        find_meeting_point(variables, place);
+        return place;
+    }
+    return {};
+}
+
+RankPlace find_rank_place() {
+    return find_rank_place([](const char* name) { return std::getenv(name); });
+}
+
+std::string first_host(const std::string& list) {
+    const auto bracket = list.find('['), comma = list.find(',');
+    if (bracket == list.npos || comma < bracket) return list.substr(0, comma);
+    const auto end = list.find_first_of("-,]", bracket), close = list.find(']', bracket);
+    if (end == list.npos || close == list.npos) usage_error("SLURM_STEP_NODELIST is no list of hosts: ", list);
+    const auto next = list.find(',', close);
+    return list.substr(0, bracket) + list.substr(bracket + 1, end - bracket - 1) +
+           list.substr(close + 1, next == list.npos ? list.npos : next - close - 1);
+}
+
+std::string host_name() {
+    char host[256] = {};
+    return gethostname(host, sizeof host - 1) == 0 ? host : "unknown host";
+}
+
+}  // namespace tera

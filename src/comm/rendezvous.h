@@ -1,0 +1,40 @@
+// Where this process stands among the others, from the variables that launchers set. The first of these lines that is
+// set decides:
+//
+//   torchrun, PyTorchJob, own scripts   RANK WORLD_SIZE LOCAL_RANK
+//   mpirun of Open MPI                  OMPI_COMM_WORLD_RANK OMPI_COMM_WORLD_SIZE OMPI_COMM_WORLD_LOCAL_RANK
+//   mpirun of MPICH, Intel MPI          PMI_RANK PMI_SIZE MPI_LOCALRANKID
+//   srun                                SLURM_PROCID SLURM_STEP_NUM_TASKS SLURM_LOCALID
+//
+// Ranks meet at rank 0: MASTER_ADDR and MASTER_PORT; under srun the first host of the step and a port made from the
+// job's number, where they are not set. mpirun tells its ranks itself.
+#pragma once
+
+#include <functional>
+#include <string>
+
+namespace tera {
+
+enum class Launcher { none, variables, open_mpi, mpich, slurm };
+
+struct RankPlace {
+    int rank = 0, size = 1, local_rank = 0;
+    Launcher launcher = Launcher::none;
+    std::string address;  ///< of rank 0; empty where the launcher connects the ranks
+    int port = 0;
+};
+
+/// The value of a variable, or null.
+using Variables = std::function<const char*(const char* name)>;
+
+/// UsageError, naming the variable, for what is not a number, does not fit together or is missing.
+RankPlace find_rank_place(const Variables& variables);
+RankPlace find_rank_place();  ///< of this process
+
+/// The first name in a list of hosts as Slurm writes it: "nid[001003-001006,7],login" is "nid001003".
+std::string first_host(const std::string& list);
+
+/// This machine's name.
+std::string host_name();
+
+}  // namespace tera

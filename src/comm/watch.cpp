@@ -1,0 +1,294 @@
+#include "comm/watch.h"
+
+#include <poll.h>
+#include <sys/eventfd.h>
+#include <unistd.h>
+
+#include <atomic>
+#include <cstdio>
+#include <cstdlib>
+#include <thread>
+
+#include "comm/meeting.h"
+
+namespace tera {
+namespace {
+
+double seconds_since(Clock::time_point t) { return std::chrono::duration<double>(Clock::now() - t).count(); }
+
+Packet beat_packet(const Progress::State& s) {
+    Packet p(Packet::Kind::beat);
+    p.put(s.step);
+    p.put(s.calls);
+    p.put(s.call);
+    p.put(std::int64_t{s.waiting});
+    p.put(static_cast<std::int64_t>(s.seconds * 1000));
+    return p;
+}
+
+Progress::State read_beat(Packet& p) {
+    Progress::State s;
+    s.step = p.get<std::int64_t>();
+    s.calls = p.get<std::int64_t>();
+    s.call = p.get_text();
+    s.waiting = p.get<std::int64_t>() != 0;
+    s.seconds = static_cast<double>(p.get<std::int64_t>()) / 1000;
+    return s;
+}
+
+}  // namespace
+
+class Watch::Impl {
+  public:
+    Impl(const RankPlace& place, const WatchSettings& settings) : place_(place), settings_(settings) {
+        if (!settings_.print)
+            settings_.print = [](const std::string& text) { std::fprintf(stderr, "%s\n", text.c_str()); };
+        if (!settings_.leave) settings_.leave = [this](const std::string& why) { leave_process(why); };
+        Meeting meeting = come_together(place_, settings_);
+        peers_ = std::move(meeting.peers);
+        lines_ = std::move(meeting.lines);
+        if (place.size == 1) return;
+        thread_ = std::thread([this] { run(); });
+    }
+
+    ~Impl() {
+        if (!thread_.joinable()) return;
+        closing_ = true;
+        wake();
+        thread_.join();
+        ::close(wake_);
+    }
+
+    const std::vector<Peer>& peers() const { return peers_; }
+    Progress progress;
+
+    std::string name_of(int rank) const {
+        return cat("rank ", rank, " (", peers_[static_cast<std::size_t>(rank)].host, ")");
+    }
+
+    /// The thread sends it and ends.
+    void fail(const std::string& why) {
+        if (!thread_.joinable()) return;
+        {
+            const std::lock_guard lock(mutex_);
+            own_failure_ = why.empty() ? "failed" : why;
+        }
+        wake();
+        const auto deadline = Clock::now() + std::chrono::seconds(5);
+        while (!done_ && Clock::now() < deadline) std::this_thread::sleep_for(std::chrono::milliseconds(2));
+    }
+
+    void expect_failure() const {
+        const auto deadline = Clock::now() + seconds(settings_.silent_s + 3 * settings_.beat_s);
+        while (!done_ && thread_.joinable() && Clock::now() < deadline)
+            std::this_thread::sleep_for(std::chrono::milliseconds(5));
+    }
+
+  private:
+    void wake() const {
+        const std::uint64_t one = 1;
+        (void)!::write(wake_, &one, sizeof one);
+    }
+
+    void run() {
+        try {
+            while (!finished()) turn();
+        } catch (const std::exception& e) {
+            leave(e.what());
+        }
+        done_ = true;
+    }
+
+    bool finished() const { return left_ || (closing_ && said_goodbye_ && (place_.rank != 0 || nobody_left())); }
+
+    bool nobody_left() const {
+        for (std::size_t r = 1; r < lines_.size(); ++r) {
+            if (!lines_[r].ended) return false;
+        }
+        return true;
+    }
+
+    void turn() {
+        const auto began = Clock::now();
+        wait_for_news();
+        // If we ourselves stood still, the silence of the others means nothing.
+        if (seconds_since(began) > 3 * settings_.beat_s) {
+            for (Line& line : lines_) line.heard = Clock::now();
+        }
+        if (tell_own_failure()) return;
+        for (std::size_t i = first_line(); i < lines_.size() && !left_; ++i) read(i);
+        if (left_) return;
+        if (Clock::now() >= next_beat_) {
+            next_beat_ = Clock::now() + seconds(settings_.beat_s);
+            beat();
+        }
+        if (closing_ && !said_goodbye_) {
+            said_goodbye_ = true;
+            for (std::size_t i = first_line(); i < lines_.size(); ++i) {
+                if (lines_[i].socket) (void)lines_[i].send(Packet(Packet::Kind::bye));
+            }
+        }
+    }
+
+    std::size_t first_line() const { return place_.rank == 0 ? 1 : 0; }
+    int rank_of(std::size_t line) const { return place_.rank == 0 ? static_cast<int>(line) : 0; }
+
+    void wait_for_news() {
+        std::vector<pollfd> polled{{wake_, POLLIN, 0}};
+        for (const Line& line : lines_) {
+            if (line.socket) polled.push_back({line.socket.fd(), POLLIN, 0});
+        }
+        ::poll(polled.data(), polled.size(), static_cast<int>(settings_.beat_s * 1000 / 2));
+        std::uint64_t count = 0;
+        if (polled[0].revents != 0) (void)!::read(wake_, &count, sizeof count);
+    }
+
+    bool tell_own_failure() {
+        std::string why;
+        {
+            const std::lock_guard lock(mutex_);
+            why = own_failure_;
+        }
+        if (why.empty()) return false;
+        if (place_.rank == 0) {
+            tell_all(cat(name_of(0), ": ", why));
+        } else {
+            (void)lines_[0].send(failure_packet(why));
+        }
+        left_ = true;
+        return true;
+    }
+
+    void tell_all(const std::string& why) {
+        for (std::size_t r = 1; r < lines_.size(); ++r) {
+            if (lines_[r].socket) (void)lines_[r].send(failure_packet(why));
+        }
+    }
+
+    void read(std::size_t i) {
+        Line& line = lines_[i];
+        if (!line.socket) return;
+        const bool open = line.receive();
+        while (std::optional<Packet> p = Packet::take_first(line.received)) {
+            line.heard = Clock::now();
+            if (p->kind() == Packet::Kind::beat) line.state = read_beat(*p);
+            if (p->kind() == Packet::Kind::bye) line.ended = true;
+            if (p->kind() == Packet::Kind::failure) return failed(i, p->get_text());
+        }
+        if (open) return;
+        if (!line.ended) return lost(i, "has ended without a word (killed, or its machine is gone)");
+        line.socket.close();
+    }
+
+    /// A rank's own words, or rank 0's about one.
+    void failed(std::size_t i, const std::string& why) {
+        if (place_.rank != 0) return leave(why);
+        const std::string text = cat(name_of(rank_of(i)), ": ", why);
+        lines_[i].ended = true;
+        tell_all(text);
+        leave(text);
+    }
+
+    void lost(std::size_t i, const std::string& how) {
+        const Line& line = lines_[i];
+        Progress::State state = line.state;
+        state.seconds += seconds_since(line.heard);
+        const std::string text = cat(name_of(rank_of(i)), " ", how, "; last seen: ", state.text());
+        if (place_.rank == 0) {
+            lines_[i].ended = true;
+            tell_all(text);
+        }
+        server_lost_ = place_.rank != 0;
+        leave(text);
+    }
+
+    void beat() {
+        const Packet packet = beat_packet(progress.now());
+        for (std::size_t i = first_line(); i < lines_.size() && !left_; ++i) {
+            Line& line = lines_[i];
+            if (!line.socket) continue;
+            (void)line.send(packet);  // a line that is gone shows when it is read
+            if (!line.ended && seconds_since(line.heard) > settings_.silent_s)
+                lost(i, cat("gives no sign of life for ", static_cast<int>(seconds_since(line.heard)),
+                            " s (stopped, or its machine hangs)"));
+        }
+        if (place_.rank == 0 && !left_) look_for_stragglers();
+    }
+
+    /// Ranks wait in a collective: who does not come?
+    void look_for_stragglers() {
+        double longest = 0;
+        std::vector<int> away;
+        for (int r = 0; r < place_.size; ++r) {
+            const Line& line = lines_[static_cast<std::size_t>(r)];
+            if (line.ended) continue;
+            Progress::State s = r == 0 ? progress.now() : line.state;
+            if (s.waiting) longest = std::max(longest, s.seconds);
+            if (!s.waiting) away.push_back(r);
+        }
+        if (longest < settings_.notice_s) {
+            noticed_s_ = 0;
+            return;
+        }
+        const bool over = longest > settings_.timeout_s;
+        if (!over && longest < 2 * noticed_s_) return;
+        noticed_s_ = longest;
+        const std::string text = straggler_text(away, longest);
+        if (!over) return settings_.print(text);
+        const std::string why = cat(text, "; --distributed-timeout-minutes is over");
+        tell_all(why);
+        leave(why);
+    }
+
+    std::string straggler_text(const std::vector<int>& away, double longest) const {
+        const std::string since = cat(" since ", static_cast<int>(longest), " s");
+        const int named = away.empty() ? 0 : away[0];
+        const Progress::State s = named == 0 ? progress.now() : lines_[static_cast<std::size_t>(named)].state;
+        if (away.empty())
+            return cat("all ranks wait in collectives", since, ", out of step with each other; ", name_of(0), ": ",
+                       s.text());
+        return cat("ranks wait", since, " for ", name_of(named), ": ", s.text(),
+                   away.size() > 1 ? cat(" (also outside: rank ", list_of({away.begin() + 1, away.end()}), ")") : "");
+    }
+
+    void leave(const std::string& why) {
+        if (left_.exchange(true)) return;
+        settings_.leave(why);
+    }
+
+    [[noreturn]] void leave_process(const std::string& why) const {
+        std::fflush(stdout);
+        if (place_.rank == 0 || server_lost_)
+            std::fprintf(stderr, "%s: leaving: %s\n", name_of(place_.rank).c_str(), one_line(why).c_str());
+        std::fflush(stderr);
+        std::_Exit(1);
+    }
+
+    RankPlace place_;
+    WatchSettings settings_;
+    std::vector<Peer> peers_;
+    std::vector<Line> lines_;  ///< rank 0: by rank, its own unused; others: one
+    std::thread thread_;
+    int wake_ = ::eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
+    std::atomic<bool> closing_{false}, left_{false}, done_{false};
+    bool said_goodbye_ = false, server_lost_ = false;
+    double noticed_s_ = 0;
+    Clock::time_point next_beat_ = Clock::now();
+    std::mutex mutex_;
+    std::string own_failure_;
+};
+
+Watch::Watch(const RankPlace& place, const WatchSettings& settings) : impl_(std::make_unique<Impl>(place, settings)) {}
+Watch::~Watch() = default;
+const std::vector<Peer>& Watch::peers() const { return impl_->peers(); }
+Progress& Watch::progress() { return impl_->progress; }
+std::string Watch::name_of(int rank) const { return impl_->name_of(rank); }
+void Watch::fail(const std::string& why) noexcept {
+    try {
+        impl_->fail(why);
+    } catch (...) {  // the others will notice that this rank is gone
+    }
+}
+void Watch::expect_failure() const { impl_->expect_failure(); }
+
+}  // namespace tera

@@ -1,0 +1,106 @@
+// Where a process stands, from what launchers set.
+#include "comm/rendezvous.h"
+
+#include <gtest/gtest.h>
+
+#include <map>
+
+#include "support/expect_usage_error.h"
+
+namespace tera {
+namespace {
+
+using Set = std::map<std::string, std::string>;
+
+RankPlace place_with(const Set& set) {
+    return find_rank_place([&](const char* name) {
+        const auto at = set.find(name);
+        return at == set.end() ? nullptr : at->second.c_str();
+    });
+}
+
+TEST(Rendezvous, nobody_launched_us) {
+    const RankPlace p = place_with({});
+    EXPECT_EQ(p.rank, 0);
+    EXPECT_EQ(p.size, 1);
+    EXPECT_EQ(p.launcher, Launcher::none);
+}
+
+TEST(Rendezvous, torchrun) {
+    const RankPlace p = place_with({{"RANK", "9"},
+                                    {"WORLD_SIZE", "16"},
+                                    {"LOCAL_RANK", "1"},
+                                    {"MASTER_ADDR", "node0"},
+                                    {"MASTER_PORT", "29500"},
+                                    {"SLURM_PROCID", "1"},  // one task per node, torchrun below
+                                    {"SLURM_STEP_NUM_TASKS", "2"}});
+    EXPECT_EQ(p.rank, 9);
+    EXPECT_EQ(p.size, 16);
+    EXPECT_EQ(p.local_rank, 1);
+    EXPECT_EQ(p.address, "node0");
+    EXPECT_EQ(p.port, 29500);
+    EXPECT_EQ(p.launcher, Launcher::variables);
+}
+
+TEST(Rendezvous, srun) {
+    const Set step{{"SLURM_PROCID", "5"},      {"SLURM_STEP_NUM_TASKS", "8"},
+                   {"SLURM_LOCALID", "1"},     {"SLURM_STEP_NODELIST", "nid[001003-001006,001009]"},
+                   {"SLURM_JOB_ID", "123456"}, {"SLURM_STEP_ID", "0"}};
+    const RankPlace p = place_with(step);
+    EXPECT_EQ(p.rank, 5);
+    EXPECT_EQ(p.size, 8);
+    EXPECT_EQ(p.address, "nid001003");
+    EXPECT_GE(p.port, 20000);
+    EXPECT_LT(p.port, 40000);
+    Set told = step;
+    told["MASTER_ADDR"] = "10.0.0.7";
+    told["MASTER_PORT"] = "6000";
+    EXPECT_EQ(place_with(told).address, "10.0.0.7");
+    EXPECT_EQ(place_with(told).port, 6000);
+}
+
+TEST(Rendezvous, a_batch_script_of_slurm_is_no_rank) {
+    // sbatch sets these for the script itself; srun has not started it.
+    EXPECT_EQ(place_with({{"SLURM_PROCID", "0"}, {"SLURM_NTASKS", "8"}, {"SLURM_JOB_ID", "7"}}).size, 1);
+}
+
+TEST(Rendezvous, mpirun) {
+    const RankPlace p =
+        place_with({{"OMPI_COMM_WORLD_RANK", "2"}, {"OMPI_COMM_WORLD_SIZE", "4"}, {"OMPI_COMM_WORLD_LOCAL_RANK", "2"}});
+    EXPECT_EQ(p.rank, 2);
+    EXPECT_EQ(p.launcher, Launcher::open_mpi);
+    EXPECT_EQ(p.address, "");
+    EXPECT_EQ(place_with({{"PMI_RANK", "1"}, {"PMI_SIZE", "2"}}).launcher, Launcher::mpich);
+}
+
+TEST(Rendezvous, what_does_not_fit_is_named) {
+    const Set good{{"RANK", "1"}, {"WORLD_SIZE", "2"}, {"MASTER_ADDR", "a"}, {"MASTER_PORT", "6000"}};
+    const auto wrong = [&](const std::string& name, const char* value, std::initializer_list<const char*> words) {
+        Set set = good;
+        if (value == nullptr)
+            set.erase(name);
+        else
+            set[name] = value;
+        expect_usage_error([&] { place_with(set); }, words);
+    };
+    wrong("RANK", "one", {"RANK=one"});
+    wrong("RANK", "-1", {"RANK=-1"});
+    wrong("RANK", "2", {"RANK=2", "WORLD_SIZE=2"});
+    wrong("RANK", nullptr, {"WORLD_SIZE is 2", "RANK"});
+    wrong("MASTER_ADDR", nullptr, {"MASTER_ADDR"});
+    wrong("MASTER_PORT", nullptr, {"MASTER_PORT"});
+    wrong("MASTER_PORT", "70000", {"MASTER_PORT"});
+}
+
+TEST(Rendezvous, first_host_of_slurms_lists) {
+    EXPECT_EQ(first_host("node7"), "node7");
+    EXPECT_EQ(first_host("node7,node9"), "node7");
+    EXPECT_EQ(first_host("n[01-04]"), "n01");
+    EXPECT_EQ(first_host("n[3,5-7]-ib"), "n3-ib");
+    EXPECT_EQ(first_host("a1,n[3,5-7]"), "a1");
+    EXPECT_EQ(first_host("n[12],b"), "n12");
+    expect_usage_error([] { first_host("n[12"); }, {"n[12"});
+}
+
+}  // namespace
+}  // namespace tera

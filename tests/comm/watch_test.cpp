@@ -1,0 +1,223 @@
+// Ranks that are processes: what the others say and do when one of them fails, dies, stops or is out of step.
+#include "comm/watch.h"
+
+#include <gtest/gtest.h>
+
+#include <chrono>
+#include <thread>
+
+#include "support/process_ranks.h"
+
+namespace tera {
+namespace {
+
+using test::ProcessRanks;
+using test::RankEnd;
+
+/// Found out and left soon: short times, so that the test is.
+WatchSettings quick() {
+    WatchSettings s;
+    s.silent_s = 1.5;
+    s.beat_s = 0.1;
+    s.notice_s = 0.5;
+    s.timeout_s = 30;
+    return s;
+}
+
+/// All-reduces for ever.
+void train(ProcessWorld& world) {
+    Arena arena;
+    ThreadPool pool(1);
+    const Exec exec{Device::cpu, &arena, &pool};
+    Tensor x = exec.zeros(DType::f32, {1000});
+    for (std::int64_t step = 1;; ++step) {
+        world.watch().progress().begin_step(step);
+        world.comm().all_reduce(exec, x, Reduce::sum);
+    }
+}
+
+void expect_said(const RankEnd& end, const std::vector<std::string>& words) {
+    for (const std::string& word : words)
+        EXPECT_NE(end.said.find(word), std::string::npos) << word << " in: " << end.said;
+}
+
+void sleep_ms(int ms) { std::this_thread::sleep_for(std::chrono::milliseconds(ms)); }
+
+TEST(Watch, all_end_well) {
+    const auto ends = ProcessRanks(
+                          4,
+                          [](ProcessWorld& world) {
+                              sleep_ms(50 * world.comm().rank());  // not all at once
+                              world.comm().barrier();
+                          },
+                          quick())
+                          .wait();
+    for (const RankEnd& end : ends) EXPECT_EQ(end.code, 0) << end.said;
+}
+
+TEST(Watch, rank_0_may_be_done_long_before_the_others) {
+    WatchSettings s = quick();
+    s.silent_s = 0.5;
+    const auto ends = ProcessRanks(
+                          3,
+                          [](ProcessWorld& world) {
+                              if (world.comm().rank() > 0) sleep_ms(1500);
+                          },
+                          s)
+                          .wait();
+    for (const RankEnd& end : ends) EXPECT_EQ(end.code, 0) << end.said;
+}
+
+TEST(Watch, a_rank_that_throws_is_quoted_and_all_leave) {
+    for (const int bad : {0, 2}) {
+        const auto ends = ProcessRanks(
+                              4,
+                              [&](ProcessWorld& world) {
+                                  if (world.comm().rank() == bad) {
+                                      sleep_ms(100);
+                                      throw Error("out of paper");
+                                  }
+                                  train(world);
+                              },
+                              quick())
+                              .wait();
+        for (int r = 0; r < 4; ++r) EXPECT_EQ(ends[static_cast<std::size_t>(r)].code, r == bad ? 3 : 1);
+        expect_said(ends[static_cast<std::size_t>(bad)], {"out of paper"});
+        if (bad != 0) expect_said(ends[0], {"leaving: rank 2 (", "out of paper"});
+    }
+}
+
+TEST(Watch, a_killed_rank_is_named_with_its_step_and_collective) {
+    for (const int bad : {0, 3}) {
+        ProcessRanks ranks(4, &train, quick());
+        sleep_ms(500);
+        kill(ranks.pid(bad), SIGKILL);
+        const auto ends = ranks.wait();
+        for (int r = 0; r < 4; ++r) EXPECT_EQ(ends[static_cast<std::size_t>(r)].code, r == bad ? -SIGKILL : 1);
+        expect_said(ends[bad == 0 ? 1 : 0],
+                    {"leaving: rank " + std::to_string(bad) + " (", "killed", "step ", "all_reduce(sum) of 1000 f32"});
+    }
+}
+
+TEST(Watch, a_stopped_rank_is_named) {
+    for (const int bad : {0, 1}) {
+        ProcessRanks ranks(3, &train, quick());
+        sleep_ms(500);
+        kill(ranks.pid(bad), SIGSTOP);
+        ranks.wait_for(bad == 0 ? 1 : 0);
+        kill(ranks.pid(bad), SIGKILL);  // as a launcher does when the first rank has left
+        const auto ends = ranks.wait();
+        for (int r = 0; r < 3; ++r) EXPECT_EQ(ends[static_cast<std::size_t>(r)].code, r == bad ? -SIGKILL : 1);
+        expect_said(ends[bad == 0 ? 1 : 0],
+                    {"leaving: rank " + std::to_string(bad) + " (", "no sign of life", "stopped", "step "});
+    }
+}
+
+TEST(Watch, a_pause_of_all_ranks_is_no_failure) {
+    ProcessRanks ranks(
+        3,
+        [](ProcessWorld& world) {
+            for (int i = 0; i < 20; ++i) {
+                sleep_ms(100);
+                world.comm().barrier();
+            }
+        },
+        quick());
+    sleep_ms(500);
+    for (int r = 0; r < 3; ++r) kill(ranks.pid(r), SIGSTOP);
+    sleep_ms(2500);
+    for (int r = 0; r < 3; ++r) kill(ranks.pid(r), SIGCONT);
+    for (const RankEnd& end : ranks.wait()) EXPECT_EQ(end.code, 0) << end.said;
+}
+
+TEST(Watch, a_rank_that_hangs_is_named_and_ends_the_run_at_the_timeout) {
+    WatchSettings s = quick();
+    s.timeout_s = 3;
+    ProcessRanks ranks(
+        3,
+        [](ProcessWorld& world) {
+            if (world.comm().rank() == 2) sleep_ms(60000);
+            world.comm().barrier();
+        },
+        s);
+    const auto ends = ranks.wait();
+    for (const RankEnd& end : ends) EXPECT_EQ(end.code, 1);
+    expect_said(ends[0], {"ranks wait since 0 s for rank 2 (", "--distributed-timeout-minutes is over"});
+}
+
+TEST(Watch, ranks_out_of_step_are_named) {
+    const auto ends = ProcessRanks(
+                          3,
+                          [](ProcessWorld& world) {
+                              Arena arena;
+                              ThreadPool pool(1);
+                              const Exec exec{Device::cpu, &arena, &pool};
+                              Tensor x = exec.zeros(DType::f32, {world.comm().rank() == 1 ? 8 : 9});
+                              world.comm().all_reduce(exec, x, Reduce::sum);
+                              world.comm().barrier();
+                          },
+                          quick())
+                          .wait();
+    std::string said;
+    for (const RankEnd& end : ends) {
+        EXPECT_NE(end.code, 0);
+        said += end.said;
+    }
+    EXPECT_NE(said.find("out of step"), std::string::npos) << said;
+    EXPECT_NE(said.find("of 8 f32"), std::string::npos) << said;
+    EXPECT_NE(said.find("of 9 f32"), std::string::npos) << said;
+}
+
+/// Starts rank `rank` of `size` by hand.
+pid_t start(int rank, int size, int port, double timeout_s, int pipe) {
+    const pid_t pid = fork();
+    if (pid != 0) return pid;
+    dup2(pipe, 2);
+    try {
+        WatchSettings s = quick();
+        s.timeout_s = timeout_s;
+        ProcessWorld world({rank, size, rank, Launcher::variables, "127.0.0.1", port}, s);
+    } catch (const UsageError& e) {
+        std::fprintf(stderr, "rank %d: %s\n", rank, e.what());
+        std::_Exit(2);
+    }
+    std::_Exit(0);
+}
+
+std::string said_by(const std::vector<std::pair<int, int>>& rank_and_size, double timeout_s) {
+    int ends[2];
+    if (pipe(ends) != 0) return "";
+    const int port = test::free_port();
+    std::vector<pid_t> pids;
+    for (const auto& [rank, size] : rank_and_size) pids.push_back(start(rank, size, port, timeout_s, ends[1]));
+    close(ends[1]);
+    std::string said;
+    char buffer[4096];
+    for (ssize_t n; (n = read(ends[0], buffer, sizeof buffer)) > 0;) said.append(buffer, static_cast<std::size_t>(n));
+    close(ends[0]);
+    for (const pid_t pid : pids) {
+        int status = 0;
+        waitpid(pid, &status, 0);
+        EXPECT_EQ(WEXITSTATUS(status), 2);
+    }
+    return said;
+}
+
+TEST(Meeting, missing_ranks_are_named_by_all_who_came) {
+    const std::string said = said_by({{0, 4}, {2, 4}}, 1);
+    EXPECT_NE(said.find("rank 0: ranks 1, 3 did not come within 1 s"), std::string::npos) << said;
+    EXPECT_NE(said.find("rank 2: ranks 1, 3 did not come within 1 s"), std::string::npos) << said;
+}
+
+TEST(Meeting, a_rank_without_rank_0_says_where_it_looked) {
+    const std::string said = said_by({{1, 2}}, 1);
+    EXPECT_NE(said.find("found no rank 0 at 127.0.0.1:"), std::string::npos) << said;
+}
+
+TEST(Meeting, the_same_rank_twice_and_another_size_are_refused) {
+    EXPECT_NE(said_by({{0, 3}, {1, 3}, {1, 3}}, 20).find("rank 1 was started twice"), std::string::npos);
+    EXPECT_NE(said_by({{0, 3}, {1, 4}}, 20).find("one of 4 ranks, rank 0 as one of 3"), std::string::npos);
+}
+
+}  // namespace
+}  // namespace tera
