@@ -18,7 +18,7 @@ check() {
         may["token"] = may["config"] = "core io"
         may["data"] = "core io token"
         may["train"] = "core ops comm io nn model parallel optim token data config"
-        may["launch"] = "core config"
+        may["launch"] = "core comm config"
         may["cli"] = may["train"] " train launch"
         for (folder in may) {
             n = split(may[folder] " " folder, names, " ")

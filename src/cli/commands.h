@@ -17,6 +17,7 @@ int cmd_data(const CommandArgs& args);
 int cmd_generate(const CommandArgs& args);
 int cmd_plan(const CommandArgs& args);
 int cmd_bench(const CommandArgs& args);
+int cmd_launch(const CommandArgs& args);
 int cmd_board(const CommandArgs& args);
 int cmd_doctor(const CommandArgs& args);
 

@@ -40,7 +40,8 @@ const Command commands[] = {
     {"verify", nullptr, "prove a parallel layout equal to one rank", "it comes with parallel training"},
     {"plan", &cmd_plan, "check a run and print its sizes without running it: plan gpt <flags> --world-size N"},
     {"bench", &cmd_bench, "measure a training step: bench step gpt <flags>"},
-    {"launch", nullptr, "start many ranks: local, slurm, k8s", "it comes with parallel training"},
+    {"launch", &cmd_launch, "start several ranks on this machine: launch local --nproc-per-node N -- <command>",
+     nullptr, true},
     {"board", &cmd_board, "draw the loss curve of a metrics file as SVG"},
     {"doctor", &cmd_doctor, "what this machine has, what is missing and how to get it"},
 };

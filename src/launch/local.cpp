@@ -1,0 +1,221 @@
+#include "launch/local.h"
+
+#include <fcntl.h>
+#include <poll.h>
+#include <signal.h>
+#include <sys/prctl.h>
+#include <sys/signalfd.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <cstdio>
+#include <cstdlib>
+#include <cstring>
+#include <thread>
+
+#include "comm/tcp.h"
+#include "core/error.h"
+#include "launch/labelled_lines.h"
+
+namespace tera {
+namespace {
+
+constexpr int passed_on[] = {SIGINT, SIGTERM, SIGHUP, SIGUSR1, SIGUSR2};
+
+struct Stream {
+    int fd = -1;
+    LabelledLines lines;
+};
+
+struct Child {
+    int rank = 0;
+    pid_t pid = -1;
+    Stream out, err;
+    bool running = true;
+};
+
+void set_variable(const char* name, const std::string& value, bool replace = true) {
+    ::setenv(name, value.c_str(), replace);
+}
+
+class Launcher {
+  public:
+    explicit Launcher(const LocalLaunch& launch) : launch_(launch) {
+        sigset_t watched;
+        sigemptyset(&watched);
+        for (const int s : passed_on) sigaddset(&watched, s);
+        sigaddset(&watched, SIGCHLD);
+        sigprocmask(SIG_BLOCK, &watched, &mask_before_);
+        signals_ = ::signalfd(-1, &watched, SFD_CLOEXEC | SFD_NONBLOCK);
+        if (launch_.port == 0) (void)listen_on(launch_.port);
+    }
+    ~Launcher() {
+        for (Child& child : children_) {
+            if (child.running) ::kill(child.pid, SIGKILL), ::waitpid(child.pid, nullptr, 0);
+        }
+        ::close(signals_);
+        sigprocmask(SIG_SETMASK, &mask_before_, nullptr);
+    }
+
+    int run() {
+        for (int r = 0; r < launch_.ranks; ++r) start(r);
+        while (anyone_left()) {
+            wait_for_news();
+            if (failed_ && !killed_ && Clock::now() >= kill_at_) kill_the_rest();
+        }
+        return code_;
+    }
+
+  private:
+    void start(int local_rank) {
+        int out[2], err[2];
+        if (::pipe2(out, O_CLOEXEC) != 0 || ::pipe2(err, O_CLOEXEC) != 0)
+            usage_error("cannot start ", launch_.ranks, " ranks: ", std::strerror(errno),
+                        "; start fewer, or raise ulimit -n");
+        const pid_t parent = ::getpid(), pid = ::fork();
+        if (pid < 0)
+            usage_error("cannot start rank ", local_rank, ": ", std::strerror(errno),
+                        "; start fewer, or raise ulimit -u");
+        if (pid == 0) become_rank(local_rank, out[1], err[1], parent);
+        ::close(out[1]);
+        ::close(err[1]);
+        Child child;
+        child.rank = launch_.first_rank + local_rank;
+        child.pid = pid;
+        const std::string label = launch_.labels ? label_of(child.rank) : "";
+        child.out = {out[0], LabelledLines(label, STDOUT_FILENO)};
+        child.err = {err[0], LabelledLines(label, STDERR_FILENO)};
+        children_.push_back(std::move(child));
+    }
+
+    /// As wide as the largest rank, so that lines stand one below the other.
+    std::string label_of(int rank) const {
+        const std::string text = std::to_string(rank), widest = std::to_string(launch_.world - 1);
+        return std::string(widest.size() - text.size(), ' ') + text + ": ";
+    }
+
+    [[noreturn]] void become_rank(int local_rank, int out, int err, pid_t parent) const {
+        sigprocmask(SIG_SETMASK, &mask_before_, nullptr);
+        ::prctl(PR_SET_PDEATHSIG, SIGKILL);
+        if (::getppid() != parent) std::_Exit(1);  // it died before we asked
+        const int nothing = ::open("/dev/null", O_RDONLY);
+        ::dup2(nothing, STDIN_FILENO);
+        ::dup2(out, STDOUT_FILENO);
+        ::dup2(err, STDERR_FILENO);
+        set_variable("RANK", std::to_string(launch_.first_rank + local_rank));
+        set_variable("WORLD_SIZE", std::to_string(launch_.world));
+        set_variable("LOCAL_RANK", std::to_string(local_rank));
+        set_variable("LOCAL_WORLD_SIZE", std::to_string(launch_.ranks));
+        set_variable("MASTER_ADDR", launch_.address);
+        set_variable("MASTER_PORT", std::to_string(launch_.port));
+        const auto cores = static_cast<int>(std::thread::hardware_concurrency());
+        set_variable("OMP_NUM_THREADS", std::to_string(std::max(1, cores / launch_.ranks)), false);
+        std::vector<char*> words;
+        for (const std::string& word : launch_.command) words.push_back(const_cast<char*>(word.c_str()));
+        words.push_back(nullptr);
+        ::execvp(words[0], words.data());
+        std::fprintf(stderr, "cannot run %s: %s\n", words[0], std::strerror(errno));
+        std::_Exit(127);
+    }
+
+    bool anyone_left() const {
+        return std::any_of(children_.begin(), children_.end(),
+                           [](const Child& c) { return c.running || c.out.fd >= 0 || c.err.fd >= 0; });
+    }
+
+    void wait_for_news() {
+        std::vector<pollfd> polled{{signals_, POLLIN, 0}};
+        std::vector<Stream*> streams{nullptr};
+        for (Child& child : children_) {
+            for (Stream* s : {&child.out, &child.err}) {
+                if (s->fd < 0) continue;
+                polled.push_back({s->fd, POLLIN, 0});
+                streams.push_back(s);
+            }
+        }
+        ::poll(polled.data(), polled.size(), failed_ && !killed_ ? 50 : -1);
+        for (std::size_t i = 1; i < polled.size(); ++i) {
+            if (polled[i].revents != 0) read(*streams[i]);
+        }
+        if (polled[0].revents != 0) take_signals();
+    }
+
+    void read(Stream& stream) {
+        char buffer[65536];
+        const ssize_t n = ::read(stream.fd, buffer, sizeof buffer);
+        if (n > 0) return stream.lines.add(buffer, static_cast<std::size_t>(n));
+        if (n < 0 && errno == EINTR) return;
+        stream.lines.finish();
+        ::close(stream.fd);
+        stream.fd = -1;
+    }
+
+    void take_signals() {
+        signalfd_siginfo info{};
+        while (::read(signals_, &info, sizeof info) == sizeof info) {
+            const int signal = static_cast<int>(info.ssi_signo);
+            if (signal == SIGCHLD) continue;
+            for (const Child& child : children_) {
+                if (child.running) ::kill(child.pid, signal);
+            }
+        }
+        for (Child& child : children_) {
+            int status = 0;
+            if (child.running && ::waitpid(child.pid, &status, WNOHANG) == child.pid) ended(child, status);
+        }
+    }
+
+    void ended(Child& child, int status) {
+        child.running = false;
+        // A grandchild may hold the pipe open for ever; what the rank itself wrote is there.
+        for (Stream* s : {&child.out, &child.err}) {
+            if (s->fd < 0) continue;
+            ::fcntl(s->fd, F_SETFL, O_NONBLOCK);
+            while (s->fd >= 0) {
+                pollfd p{s->fd, POLLIN, 0};
+                if (::poll(&p, 1, 0) <= 0) break;
+                read(*s);
+            }
+            if (s->fd >= 0) s->lines.finish(), ::close(s->fd), s->fd = -1;
+        }
+        const bool by_signal = WIFSIGNALED(status);
+        const int code = by_signal ? 128 + WTERMSIG(status) : WEXITSTATUS(status);
+        if (code == 0 || failed_) return;
+        failed_ = true;
+        code_ = code;
+        kill_at_ =
+            Clock::now() + std::chrono::duration_cast<Clock::duration>(std::chrono::duration<double>(launch_.grace_s));
+        say(cat("rank ", child.rank,
+                by_signal ? cat(" was killed by signal ", WTERMSIG(status), " (", strsignal(WTERMSIG(status)), ")")
+                          : cat(" ended with exit code ", code)));
+    }
+
+    void kill_the_rest() {
+        killed_ = true;
+        std::string ranks;
+        for (const Child& child : children_) {
+            if (!child.running) continue;
+            ranks += cat(ranks.empty() ? "" : ", ", child.rank);
+            ::kill(child.pid, SIGKILL);  // also ends one that is stopped
+        }
+        if (!ranks.empty()) say(cat("killing what is left: rank ", ranks));
+    }
+
+    static void say(const std::string& text) { std::fprintf(stderr, "launch: %s\n", text.c_str()); }
+
+    LocalLaunch launch_;
+    sigset_t mask_before_{};
+    int signals_ = -1;
+    std::vector<Child> children_;
+    bool failed_ = false, killed_ = false;
+    int code_ = 0;
+    Clock::time_point kill_at_{};
+};
+
+}  // namespace
+
+int launch_local(const LocalLaunch& launch) { return Launcher(launch).run(); }
+
+}  // namespace tera

@@ -1,0 +1,29 @@
+// launch local: several ranks of one command as processes of this machine.
+//
+//   variables    every rank gets RANK WORLD_SIZE LOCAL_RANK LOCAL_WORLD_SIZE MASTER_ADDR MASTER_PORT, as from torchrun
+//   output       line by line, with the rank before it, as from `srun -l`
+//   signals      SIGINT SIGTERM SIGHUP SIGUSR1 SIGUSR2 go to all ranks
+//   failures     the first rank that fails is named; the others have grace_s to leave by themselves, then they are
+//                killed; its exit code is ours (128 + signal for one that was killed)
+// No rank outlives the launcher.
+#pragma once
+
+#include <string>
+#include <vector>
+
+namespace tera {
+
+struct LocalLaunch {
+    std::vector<std::string> command;  ///< program and its arguments
+    int ranks = 1;                     ///< on this machine
+    int first_rank = 0, world = 1;
+    std::string address = "127.0.0.1";
+    int port = 0;  ///< 0: any free one
+    bool labels = true;
+    double grace_s = 5;
+};
+
+/// Returns when all ranks have ended.
+int launch_local(const LocalLaunch& launch);
+
+}  // namespace tera

@@ -1,0 +1,172 @@
+// The launcher of ranks, with shells in the place of ranks.
+#include "launch/local.h"
+
+#include <gtest/gtest.h>
+#include <signal.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <chrono>
+#include <fstream>
+#include <thread>
+
+#include "support/temp_folder.h"
+
+namespace tera {
+namespace {
+
+/// The launcher in a process of its own, with what it writes.
+class Launched {
+  public:
+    Launched(int ranks, const std::string& script, double grace_s = 5) {
+        LocalLaunch launch;
+        launch.command = {"/bin/sh", "-c", script};
+        launch.ranks = launch.world = ranks;
+        launch.grace_s = grace_s;
+        if (::pipe(out_) != 0 || ::pipe(err_) != 0) std::abort();
+        pid_ = ::fork();
+        if (pid_ == 0) {
+            ::dup2(out_[1], 1);
+            ::dup2(err_[1], 2);
+            for (const int fd : {out_[0], out_[1], err_[0], err_[1]}) ::close(fd);
+            std::_Exit(launch_local(launch));
+        }
+        ::close(out_[1]);
+        ::close(err_[1]);
+    }
+
+    pid_t pid() const { return pid_; }
+
+    int wait() {
+        out = read_all(out_[0]);
+        err = read_all(err_[0]);
+        int status = 0;
+        ::waitpid(pid_, &status, 0);
+        return WIFEXITED(status) ? WEXITSTATUS(status) : -WTERMSIG(status);
+    }
+
+    std::string out, err;
+
+  private:
+    static std::string read_all(int fd) {
+        std::string text;
+        char buffer[4096];
+        for (ssize_t n; (n = ::read(fd, buffer, sizeof buffer)) > 0;) text.append(buffer, static_cast<std::size_t>(n));
+        ::close(fd);
+        return text;
+    }
+
+    pid_t pid_;
+    int out_[2], err_[2];
+};
+
+std::vector<std::string> sorted_lines(const std::string& text) {
+    std::istringstream in(text);
+    std::vector<std::string> lines;
+    for (std::string line; std::getline(in, line);) lines.push_back(line);
+    std::sort(lines.begin(), lines.end());
+    return lines;
+}
+
+bool wait_for_file(const std::filesystem::path& path) {
+    for (int i = 0; i < 1000; ++i) {
+        if (std::filesystem::exists(path)) return true;
+        std::this_thread::sleep_for(std::chrono::milliseconds(10));
+    }
+    return false;
+}
+
+TEST(LaunchLocal, ranks_know_their_place_and_lines_carry_it) {
+    Launched run(3,
+                 "echo $RANK of $WORLD_SIZE, $LOCAL_RANK of $LOCAL_WORLD_SIZE; test -n \"$MASTER_PORT\" && echo at "
+                 "$MASTER_ADDR >&2");
+    EXPECT_EQ(run.wait(), 0);
+    EXPECT_EQ(sorted_lines(run.out),
+              (std::vector<std::string>{"0: 0 of 3, 0 of 3", "1: 1 of 3, 1 of 3", "2: 2 of 3, 2 of 3"}));
+    EXPECT_EQ(sorted_lines(run.err),
+              (std::vector<std::string>{"0: at 127.0.0.1", "1: at 127.0.0.1", "2: at 127.0.0.1"}));
+}
+
+TEST(LaunchLocal, labels_are_as_wide_as_the_largest_rank) {
+    Launched run(11, "test $RANK = 3 -o $RANK = 10 && echo here; true");
+    EXPECT_EQ(run.wait(), 0);
+    EXPECT_EQ(sorted_lines(run.out), (std::vector<std::string>{" 3: here", "10: here"}));
+}
+
+TEST(LaunchLocal, lines_of_ranks_are_never_mixed_and_nothing_is_lost) {
+    Launched run(4, "i=0; while [ $i -lt 300 ]; do echo line $i of rank $RANK; i=$((i+1)); done; printf end");
+    EXPECT_EQ(run.wait(), 0);
+    std::vector<int> next(4);
+    std::istringstream in(run.out);
+    for (std::string line; std::getline(in, line);) {
+        const int rank = line[0] - '0';
+        ASSERT_TRUE(rank >= 0 && rank < 4) << line;
+        int& n = next[static_cast<std::size_t>(rank)];
+        EXPECT_EQ(line.substr(1),
+                  n == 300 ? ": end" : ": line " + std::to_string(n) + " of rank " + std::to_string(rank));
+        ++n;
+    }
+    EXPECT_EQ(next, std::vector<int>(4, 301));
+}
+
+TEST(LaunchLocal, the_first_failure_ends_all_and_gives_the_exit_code) {
+    Launched run(3, "if [ $RANK = 1 ]; then exit 7; fi; exec sleep 100", 0.1);
+    EXPECT_EQ(run.wait(), 7);
+    EXPECT_NE(run.err.find("launch: rank 1 ended with exit code 7\n"), std::string::npos) << run.err;
+    EXPECT_NE(run.err.find("launch: killing what is left: rank 0, 2\n"), std::string::npos) << run.err;
+}
+
+TEST(LaunchLocal, others_may_leave_by_themselves) {
+    Launched run(2, "if [ $RANK = 1 ]; then exit 7; fi; sleep 0.2; echo saved");
+    EXPECT_EQ(run.wait(), 7);
+    EXPECT_EQ(run.out, "0: saved\n");
+    EXPECT_EQ(run.err, "launch: rank 1 ended with exit code 7\n");
+}
+
+TEST(LaunchLocal, a_killed_rank_is_named_with_its_signal) {
+    Launched run(2, "if [ $RANK = 0 ]; then kill -9 $$; fi; exec sleep 100", 0.1);
+    EXPECT_EQ(run.wait(), 128 + SIGKILL);
+    EXPECT_NE(run.err.find("launch: rank 0 was killed by signal 9"), std::string::npos) << run.err;
+}
+
+TEST(LaunchLocal, a_stopped_rank_does_not_stay_behind) {
+    Launched run(2, "if [ $RANK = 0 ]; then kill -STOP $$; fi; sleep 0.2; exit 1", 0.1);
+    EXPECT_EQ(run.wait(), 1);
+}
+
+TEST(LaunchLocal, signals_go_to_all_ranks) {
+    const TempFolder folder;
+    Launched run(2,
+                 "trap 'echo got it; exit 0' USR2; touch " + folder.path() + "/$RANK; while true; do sleep 0.02; done");
+    ASSERT_TRUE(wait_for_file(folder.path() + "/0") && wait_for_file(folder.path() + "/1"));
+    ::kill(run.pid(), SIGUSR2);
+    EXPECT_EQ(run.wait(), 0);
+    EXPECT_EQ(sorted_lines(run.out), (std::vector<std::string>{"0: got it", "1: got it"}));
+}
+
+TEST(LaunchLocal, no_rank_outlives_the_launcher) {
+    const TempFolder folder;
+    Launched run(2, "echo $$ > " + folder.path() + "/$RANK.tmp; mv " + folder.path() + "/$RANK.tmp " + folder.path() +
+                        "/$RANK; exec sleep 100");
+    ASSERT_TRUE(wait_for_file(folder.path() + "/0") && wait_for_file(folder.path() + "/1"));
+    ::kill(run.pid(), SIGKILL);
+    EXPECT_EQ(run.wait(), -SIGKILL);
+    for (const char* rank : {"/0", "/1"}) {
+        pid_t pid = 0;
+        std::ifstream(folder.path() + rank) >> pid;
+        int tries = 0;
+        while (::kill(pid, 0) == 0 && ++tries < 500) std::this_thread::sleep_for(std::chrono::milliseconds(10));
+        EXPECT_LT(tries, 500) << "rank " << rank << " is still there";
+    }
+}
+
+TEST(LaunchLocal, a_command_that_is_not_there) {
+    LocalLaunch launch;
+    launch.command = {"/no/such/program"};
+    launch.ranks = launch.world = 2;
+    launch.grace_s = 0.1;
+    EXPECT_EQ(launch_local(launch), 127);
+}
+
+}  // namespace
+}  // namespace tera
