@@ -43,6 +43,8 @@ clang-format-14     command:clang-format-14
 "
 # Better tests with them, complete without them. Names differ between releases; what apt does not know is passed over.
 optional_for_tests="
+libopenmpi-dev      command:mpicc
+openmpi-bin         command:mpirun
 clang-14            command:clang-14
 libclang-rt-14-dev  file:/usr/lib/llvm-14/lib/clang/*/lib/linux/libclang_rt.fuzzer-x86_64.a
 "

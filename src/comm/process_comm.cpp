@@ -72,13 +72,15 @@ class ProcessComm final : public Comm {
         Progress& progress_;
     };
 
+    /// Messages and collectives do not stand in each other's way: each go by a number of their own.
     FrameHeader begin(Call call, std::int64_t elements, DType dtype) {
-        return {group_,
-                call == Call::message ? 0 : sequence_++,
-                elements,
-                static_cast<std::uint32_t>(call),
-                static_cast<std::uint32_t>(dtype),
-                0};
+        const bool message = call == Call::message;
+        return {.group = group_ ^ static_cast<std::uint64_t>(message),
+                .sequence = message ? 0 : sequence_++,
+                .elements = elements,
+                .call = static_cast<std::uint32_t>(call),
+                .dtype = static_cast<std::uint32_t>(dtype),
+                .bytes = 0};
     }
     std::string where() const { return cat("over ", size(), " ranks"); }
     int in_world(int r) const { return members_[static_cast<std::size_t>(r)]; }
@@ -101,7 +103,7 @@ class ProcessComm final : public Comm {
 };
 
 Frame ProcessComm::expect(int r, const FrameHeader& mine, std::size_t bytes) {
-    Frame frame = transport_.receive(in_world(r), group_);
+    Frame frame = transport_.receive(in_world(r), mine.group);
     const FrameHeader& h = frame.header;
     if (h.call != mine.call || h.dtype != mine.dtype || h.elements != mine.elements || h.sequence != mine.sequence ||
         h.bytes != bytes) {

@@ -90,7 +90,7 @@ class ProcessRanks {
                 body(world);
             } catch (const std::exception& e) {
                 std::fprintf(stderr, "%s: %s\n", world.watch().name_of(place.rank).c_str(), e.what());
-                world.watch().fail(e.what());
+                world.fail(e.what());
                 return 3;
             }
         } catch (const std::exception& e) {

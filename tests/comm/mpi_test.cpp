@@ -1,0 +1,81 @@
+// Ranks started by mpirun: this program runs itself under it.
+#include <gtest/gtest.h>
+
+#include <cstdlib>
+#include <filesystem>
+
+#include "comm/process_world.h"
+
+namespace tera {
+namespace {
+
+bool inside_mpirun() { return std::getenv("OMPI_COMM_WORLD_SIZE") != nullptr; }
+
+/// mpirun of 4 ranks of the named test of this program; its exit code. More ranks than cores, also as root.
+int mpirun(const std::string& test) {
+    const std::string program = std::filesystem::read_symlink("/proc/self/exe").string();
+    const std::string command =
+        "OMPI_ALLOW_RUN_AS_ROOT=1 OMPI_ALLOW_RUN_AS_ROOT_CONFIRM=1 timeout 100 mpirun --oversubscribe "
+        "--mca btl_vader_single_copy_mechanism none -np 4 '" +
+        program + "' --gtest_brief=1 --gtest_filter=" + test + " > /dev/null";
+    const int status = std::system(command.c_str());
+    return WIFEXITED(status) ? WEXITSTATUS(status) : -1;
+}
+
+bool can_use_mpi() { return mpi_missing().empty() && std::system("command -v mpirun > /dev/null") == 0; }
+
+TEST(Mpi, collectives_are_exact) {
+    if (inside_mpirun()) GTEST_SKIP();
+    if (!can_use_mpi()) GTEST_SKIP() << "there is no MPI here: " << mpi_missing();
+    EXPECT_EQ(mpirun("InsideMpirun.collectives_are_exact"), 0);
+}
+
+TEST(Mpi, a_failure_is_an_exit_code) {
+    if (inside_mpirun()) GTEST_SKIP();
+    if (!can_use_mpi()) GTEST_SKIP() << "there is no MPI here: " << mpi_missing();
+    EXPECT_NE(mpirun("InsideMpirun.rank_2_throws"), 0);
+}
+
+TEST(InsideMpirun, collectives_are_exact) {
+    if (!inside_mpirun()) GTEST_SKIP() << "runs within Mpi.collectives_are_exact";
+    ProcessWorld world(find_rank_place(), {});
+    Comm& comm = world.comm();
+    ASSERT_EQ(comm.size(), 4);
+    Arena arena;
+    ThreadPool pool(1);
+    const Exec exec{Device::cpu, &arena, &pool};
+    const std::int64_t n = 100000;  // beyond what MPI sends without the receiver
+    Tensor x = exec.tensor(DType::f64, {n}), all = exec.tensor(DType::f64, {4, n}),
+           part = exec.tensor(DType::f64, {n / 4});
+    const auto value = [](int rank, std::int64_t i) { return static_cast<double>(i % 1000 + rank * 7); };
+    for (std::int64_t i = 0; i < n; ++i) x.ptr<double>()[i] = value(comm.rank(), i);
+    comm.all_gather(exec, x, all);
+    comm.reduce_scatter(exec, x, part);
+    comm.send(exec, x, (comm.rank() + 1) % 4);
+    comm.all_reduce(exec, x, Reduce::sum);
+    Tensor got = exec.tensor(DType::f64, {n});
+    comm.recv(exec, got, (comm.rank() + 3) % 4);
+    comm.barrier();
+    for (std::int64_t i = 0; i < n; ++i) {
+        for (int r = 0; r < 4; ++r) ASSERT_EQ(all.ptr<double>()[r * n + i], value(r, i));
+        ASSERT_EQ(x.ptr<double>()[i], value(0, i) + value(1, i) + value(2, i) + value(3, i));
+        ASSERT_EQ(got.ptr<double>()[i], value((comm.rank() + 3) % 4, i));
+    }
+    for (std::int64_t i = 0; i < n / 4; ++i) {
+        const std::int64_t at = comm.rank() * (n / 4) + i;
+        ASSERT_EQ(part.ptr<double>()[i], value(0, at) + value(1, at) + value(2, at) + value(3, at));
+    }
+}
+
+TEST(InsideMpirun, rank_2_throws) {
+    if (!inside_mpirun()) GTEST_SKIP() << "runs within Mpi.a_failure_is_an_exit_code";
+    ProcessWorld world(find_rank_place(), {});
+    if (world.comm().rank() == 2) {
+        world.fail("out of paper");
+        FAIL() << "as it should";
+    }
+    for (;;) world.comm().barrier();
+}
+
+}  // namespace
+}  // namespace tera
