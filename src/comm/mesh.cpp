@@ -85,6 +85,7 @@ Mesh::Mesh(const MeshShape& shape, Comm& world)
     }
     const std::vector<int> ends = embedding_group(shape, world.rank());
     if (ends.size() > 1) embedding_ = world.group(ends);
+    if (shape.pp > 1) pp_back_ = world.group(group_over(shape, {Axis::pp}, world.rank()));
 }
 
 Comm& Mesh::over(AxisSet axes) const {

@@ -55,6 +55,8 @@ class Mesh {
     Comm& cp() const { return over({Axis::cp}); }
     Comm& dp() const { return over({Axis::dp}); }
     Comm& pp() const { return over({Axis::pp}); }
+    /// The same ranks again, for what flows from the last stage to the first.
+    Comm& pp_back() const { return pp_back_ ? *pp_back_ : *self_; }
     /// Of one of the groups listed above.
     Comm& over(AxisSet axes) const;
     /// Null on the stages between first and last, and where there is one stage.
@@ -69,7 +71,7 @@ class Mesh {
     std::unique_ptr<Comm> self_;
     Comm* world_;
     std::map<std::uint8_t, std::unique_ptr<Comm>> groups_;  ///< by AxisSet::bits
-    std::unique_ptr<Comm> embedding_;
+    std::unique_ptr<Comm> embedding_, pp_back_;
 };
 
 }  // namespace tera

@@ -1,6 +1,7 @@
 #include "comm/process_comm.h"
 
 #include <cstring>
+#include <map>
 
 #include "comm/reduce_in_order.h"
 #include "core/error.h"
@@ -30,21 +31,26 @@ std::string text_of(const FrameHeader& h) {
     return cat(name_of(call), " of ", h.elements, " ", tera::name_of(static_cast<DType>(h.dtype)));
 }
 
-/// The same for the same members, whoever computes it.
-std::uint64_t number_of(const std::vector<int>& members) {
+/// How many groups of the same members a process has made.
+using GroupCounts = std::map<std::vector<int>, int>;
+
+/// The same for the n-th group of the same members, whoever computes it.
+std::uint64_t number_of(const std::vector<int>& members, int n) {
     std::uint64_t hash = 0xcbf29ce484222325;
     for (const int m : members) hash = (hash ^ static_cast<std::uint64_t>(m + 1)) * 0x100000001b3;
-    return hash;
+    return (hash ^ static_cast<std::uint64_t>(n)) * 0x100000001b3;
 }
 
 class ProcessComm final : public Comm {
   public:
-    ProcessComm(Transport& transport, Watch& watch, std::vector<int> members, int rank)
+    ProcessComm(Transport& transport, Watch& watch, std::vector<int> members, int rank,
+                std::shared_ptr<GroupCounts> counts)
         : transport_(transport),
           watch_(watch),
           members_(std::move(members)),
           rank_(rank),
-          group_(number_of(members_)) {}
+          counts_(std::move(counts)),
+          group_(number_of(members_, (*counts_)[members_]++)) {}
 
     int rank() const override { return rank_; }
     int size() const override { return static_cast<int>(members_.size()); }
@@ -98,6 +104,7 @@ class ProcessComm final : public Comm {
     Watch& watch_;
     std::vector<int> members_;  ///< ranks in the world
     int rank_;
+    std::shared_ptr<GroupCounts> counts_;
     std::uint64_t group_;
     std::int64_t sequence_ = 0;
 };
@@ -223,7 +230,7 @@ std::unique_ptr<Comm> ProcessComm::group(const std::vector<int>& members) {
         world.push_back(in_world(members[i]));
     }
     TERA_CHECK(place >= 0, "rank ", rank_, " is not in the group it asks for");
-    return std::make_unique<ProcessComm>(transport_, watch_, std::move(world), place);
+    return std::make_unique<ProcessComm>(transport_, watch_, std::move(world), place, counts_);
 }
 
 }  // namespace
@@ -231,7 +238,7 @@ std::unique_ptr<Comm> ProcessComm::group(const std::vector<int>& members) {
 std::unique_ptr<Comm> make_process_comm(Transport& transport, Watch& watch) {
     std::vector<int> everyone;
     for (int r = 0; r < transport.size(); ++r) everyone.push_back(r);
-    return std::make_unique<ProcessComm>(transport, watch, everyone, transport.rank());
+    return std::make_unique<ProcessComm>(transport, watch, everyone, transport.rank(), std::make_shared<GroupCounts>());
 }
 
 }  // namespace tera

@@ -66,15 +66,16 @@ struct Group {
 struct World {
     explicit World(int size) : ended(static_cast<std::size_t>(size)) {}
 
-    std::shared_ptr<Group> group(const std::vector<int>& members) {
+    /// The n-th time that a rank asks for a group of these members it gets the n-th group of them.
+    std::shared_ptr<Group> group(const std::vector<int>& members, int rank) {
         const std::lock_guard lock(mutex);
-        auto& g = groups[members];
+        auto& g = groups[{members, asked[{rank, members}]++}];
         if (!g) g = std::make_shared<Group>(members);
         return g;
     }
     void wake_all() {
         const std::lock_guard lock(mutex);
-        for (auto& [members, g] : groups) {
+        for (auto& [key, g] : groups) {
             const std::lock_guard group_lock(g->mutex);
             g->changed.notify_all();
         }
@@ -97,7 +98,8 @@ struct World {
     }
 
     std::mutex mutex;
-    std::map<std::vector<int>, std::shared_ptr<Group>> groups;
+    std::map<std::pair<std::vector<int>, int>, std::shared_ptr<Group>> groups;
+    std::map<std::pair<int, std::vector<int>>, int> asked;
     std::atomic<bool> failed{false};
     std::string failure;  ///< constant once `failed` is set
     std::exception_ptr cause;
@@ -289,7 +291,8 @@ std::unique_ptr<Comm> ThreadComm::group(const std::vector<int>& members) {
         in_world.push_back(group_->members[static_cast<std::size_t>(members[i])]);
     }
     TERA_CHECK(place >= 0, "rank ", rank_, " is not in the group it asks for");
-    return std::make_unique<ThreadComm>(world_, world_->group(in_world), place);
+    return std::make_unique<ThreadComm>(world_, world_->group(in_world, in_world[static_cast<std::size_t>(place)]),
+                                        place);
 }
 
 void run_rank(const std::shared_ptr<World>& world, const std::shared_ptr<Group>& all, int rank,
@@ -311,7 +314,8 @@ void run_on_threads(int size, const std::function<void(Comm& world)>& f) {
     auto world = std::make_shared<World>(size);
     std::vector<int> everyone;
     for (int r = 0; r < size; ++r) everyone.push_back(r);
-    const auto all = world->group(everyone);
+    const auto all = std::make_shared<Group>(everyone);
+    world->groups[{everyone, -1}] = all;
     std::vector<std::thread> threads;
     for (int r = 0; r < size; ++r) threads.emplace_back([&, r] { run_rank(world, all, r, f); });
     for (std::thread& t : threads) t.join();

@@ -28,21 +28,42 @@ LossSum read_loss(const Exec& exec, ConstTensor sums) {
 }
 
 Decoder::Decoder(const ModelConfig& config, const RecomputeConfig& recompute, std::uint64_t seed)
+    : Decoder(config, recompute, seed, {0, config.layers}, {}) {}
+
+Decoder::Decoder(const ModelConfig& config, const RecomputeConfig& recompute, std::uint64_t seed,
+                 const ModelSlice& slice, const Regions& ranks)
     : config_(config),
+      slice_(slice),
+      tp_(ranks.tp),
       recompute_(recompute),
       seed_(seed),
-      embedding_(config),
-      final_norm_(config, "final_norm"),
-      head_(config),
       rope_(config.rope, config.head_dim) {
     TERA_CHECK(config.layers > 0 && config.hidden > 0 && config.heads > 0 && config.kv_heads > 0 && config.vocab > 0 &&
                    config.heads % config.kv_heads == 0 && recompute.layers > 0,
                "model sizes");
+    TERA_CHECK(slice.first >= 0 && slice.count > 0 && slice.first + slice.count <= config.layers, "layers from ",
+               slice.first, ", ", slice.count, " of ", config.layers);
     bool selective = recompute.kind == RecomputeConfig::Kind::selective;
-    for (std::int64_t l = 0; l < config.layers; ++l) blocks_.emplace_back(config, l, selective);
+    if (slice.embedding) embedding_.emplace(config, tp_);
+    for (std::int64_t l = 0; l < slice.count; ++l) blocks_.emplace_back(config, slice.first + l, selective, ranks);
+    if (slice.head) {
+        final_norm_.emplace(config, "final_norm", tp_.stream_axes());
+        head_.emplace(config, tp_, slice.embedding);
+    }
+    if (embedding_ && config.tied && !slice.head) embedding_->word.tie = Param::Tie::owner;
+    visit([&](Param& p) { p.tp = tp_.place(); });
 }
 
-BlockInput Decoder::block_input(const Ctx& ctx, const MicroBatch& batch, bool dropout, std::int64_t positions) const {
+void Decoder::check_whole() const {
+    TERA_CHECK(tp_.size() == 1 && slice_.count == config_.layers,
+               "a slice of a model is asked for what only a whole "
+               "one on one rank can do");
+}
+
+Shape Decoder::stream_shape(const MicroBatch& batch) const { return {tp_.rows(batch.S * batch.B), config_.hidden}; }
+
+BlockInput Decoder::block_input(const Ctx& ctx, const MicroBatch& batch, bool dropout, std::int64_t before) const {
+    const std::int64_t length = batch.length ? batch.length : batch.S, positions = before + length;
     TERA_CHECK(positions <= config_.max_positions, "sequence of ", positions, ", model has ", config_.max_positions);
     BlockInput in{.S = batch.S,
                   .B = batch.B,
@@ -51,15 +72,19 @@ BlockInput Decoder::block_input(const Ctx& ctx, const MicroBatch& batch, bool dr
                   .sample = batch.sample,
                   .seed = seed_,
                   .dropout = dropout};
-    if (config_.position == PositionKind::rope)
-        in.rope = &rope_.table(ctx.temp, acc_dtype(embedding_.word.value.dtype), positions);
+    TERA_CHECK(!tp_.sequence_parallel() || batch.S % tp_.size() == 0, "sequence of ", batch.S, " over ", tp_.size(),
+               " ranks");
+    in.stream = batch.place;
+    in.stream.offset = tp_.first_row(batch.S);
+    in.length = length;
+    if (config_.position == PositionKind::rope) in.rope = &rope_.table(ctx.temp, acc_dtype(dtype()), positions);
     return in;
 }
 
 std::int64_t Decoder::chunk_end(std::int64_t layer) const {
     switch (recompute_.kind) {
         case RecomputeConfig::Kind::uniform:
-            return std::min(config_.layers, layer + recompute_.layers);
+            return std::min(slice_.count, layer + recompute_.layers);
         case RecomputeConfig::Kind::block:
             return layer < recompute_.layers ? layer + 1 : layer;
         default:
@@ -68,17 +93,18 @@ std::int64_t Decoder::chunk_end(std::int64_t layer) const {
 }
 
 LossSum Decoder::forward(Ctx& ctx, const MicroBatch& batch, double grad_scale, Saved& saved) {
+    check_whole();
     Tensor sums = loss_sums(ctx.keep);
-    forward(ctx, batch, grad_scale, saved, sums);
+    forward(ctx, batch, {.grad_scale = grad_scale, .sums = sums}, saved);
     return read_loss(ctx.keep, sums);
 }
 
-void Decoder::forward(Ctx& ctx, const MicroBatch& batch, double grad_scale, Saved& saved, Tensor sums) {
-    BlockInput in = block_input(ctx, batch, true, batch.S);
-    saved.blocks.assign(static_cast<std::size_t>(config_.layers), {});
-    saved.inputs.assign(static_cast<std::size_t>(config_.layers), {});
-    Tensor x = embedding_.forward(ctx.keep, in, batch.tokens);
-    for (std::int64_t l = 0; l < config_.layers;) {
+Tensor Decoder::forward(Ctx& ctx, const MicroBatch& batch, const Input& input, Saved& saved) {
+    BlockInput in = block_input(ctx, batch, true);
+    saved.blocks.assign(blocks_.size(), {});
+    saved.inputs.assign(blocks_.size(), {});
+    Tensor x = embedding_ ? embedding_->forward(ctx, in, batch.tokens) : input.x;
+    for (std::int64_t l = 0; l < slice_.count;) {
         std::int64_t end = chunk_end(l);
         if (end == l) {
             x = blocks_[static_cast<std::size_t>(l)].forward(ctx, in, x, saved.blocks[static_cast<std::size_t>(l)]);
@@ -92,18 +118,28 @@ void Decoder::forward(Ctx& ctx, const MicroBatch& batch, double grad_scale, Save
         for (; l < end; ++l) x = blocks_[static_cast<std::size_t>(l)].forward(inner, in, x, unused);
         x = copy_to(ctx.keep, x);
     }
-    Tensor normed = final_norm_.forward(ctx.keep, x, saved.final_norm);
-    Tensor loss = head_.forward(ctx, normed, {batch.labels, batch.loss_mask, grad_scale}, head_weight(), saved.head);
-    ops::add_masked_sum(ctx.temp, sums, loss, batch.loss_mask);
+    if (!head_) return x;
+    Tensor normed = final_norm_->forward(ctx.keep, x, saved.final_norm);
+    Tensor loss =
+        head_->forward(ctx, normed, {batch.labels, batch.loss_mask, input.grad_scale}, head_weight(), saved.head);
+    ops::add_masked_sum(ctx.temp, input.sums, loss, batch.loss_mask);
+    return {};
 }
 
 void Decoder::backward(Ctx& ctx, const MicroBatch& batch, const Saved& saved) {
-    BlockInput in = block_input(ctx, batch, true, batch.S);
+    check_whole();
     ArenaScope scope(*ctx.temp.arena);
-    Tensor dx = ctx.temp.like(saved.head.dx);
-    ops::fill_zero(ctx.temp, dx);
-    final_norm_.backward(ctx.temp, dx, saved.head.dx, saved.final_norm);
-    for (std::int64_t l = config_.layers; l > 0;) {
+    backward(ctx, batch, ctx.temp.like(saved.head.dx), saved);
+}
+
+void Decoder::backward(Ctx& ctx, const MicroBatch& batch, Tensor dx, const Saved& saved) {
+    BlockInput in = block_input(ctx, batch, true);
+    ArenaScope scope(*ctx.temp.arena);
+    if (head_) {
+        ops::fill_zero(ctx.temp, dx);
+        final_norm_->backward(ctx.temp, dx, saved.head.dx, saved.final_norm);
+    }
+    for (std::int64_t l = slice_.count; l > 0;) {
         std::int64_t begin = l - 1;
         while (begin > 0 && !saved.inputs[static_cast<std::size_t>(begin)] && chunk_end(begin) != begin) --begin;
         if (!saved.inputs[static_cast<std::size_t>(begin)]) {
@@ -123,12 +159,12 @@ void Decoder::backward(Ctx& ctx, const MicroBatch& batch, const Saved& saved) {
             blocks_[static_cast<std::size_t>(i)].backward(inner, in, dx, rebuilt[static_cast<std::size_t>(i - begin)]);
         l = begin;
     }
-    embedding_.backward(ctx.temp, in, batch.tokens, dx);
+    if (embedding_) embedding_->backward(ctx.temp, in, batch.tokens, dx);
 }
 
-Tensor Decoder::run_without_grad(Ctx& ctx, const MicroBatch& batch) const {
-    BlockInput in = block_input(ctx, batch, false, batch.S);
-    Tensor x = embedding_.forward(ctx.keep, in, batch.tokens);
+Tensor Decoder::run_without_grad(Ctx& ctx, const MicroBatch& batch, Tensor x) const {
+    BlockInput in = block_input(ctx, batch, false);
+    if (embedding_) x = embedding_->forward(ctx, in, batch.tokens);
     Ctx inner{ctx.redo, ctx.temp, ctx.redo};
     for (const Block& block : blocks_) {
         ctx.redo.arena->reset();
@@ -136,8 +172,16 @@ Tensor Decoder::run_without_grad(Ctx& ctx, const MicroBatch& batch) const {
         Tensor out = block.forward(inner, in, x, unused);
         ops::copy(ctx.temp, x, out);
     }
+    if (!final_norm_) return x;
     Norm::Saved unused;
-    return final_norm_.forward(ctx.keep, x, unused);
+    return final_norm_->forward(ctx.keep, x, unused);
+}
+
+Tensor Decoder::evaluate(Ctx& ctx, const MicroBatch& batch, const Input& input) const {
+    Tensor x = run_without_grad(ctx, batch, input.x);
+    if (!head_) return x;
+    ops::add_masked_sum(ctx.temp, input.sums, head_->evaluate(ctx, x, batch.labels, head_weight()), batch.loss_mask);
+    return {};
 }
 
 LossSum Decoder::evaluate(Ctx& ctx, const MicroBatch& batch, Tensor* token_loss) const {
@@ -147,19 +191,21 @@ LossSum Decoder::evaluate(Ctx& ctx, const MicroBatch& batch, Tensor* token_loss)
 }
 
 void Decoder::evaluate(Ctx& ctx, const MicroBatch& batch, Tensor sums, Tensor* token_loss) const {
-    Tensor normed = run_without_grad(ctx, batch);
-    Tensor loss = head_.evaluate(ctx, normed, batch.labels, head_weight());
+    check_whole();
+    Tensor loss = head_->evaluate(ctx, run_without_grad(ctx, batch, {}), batch.labels, head_weight());
     if (token_loss) *token_loss = loss;
     ops::add_masked_sum(ctx.temp, sums, loss, batch.loss_mask);
 }
 
 Tensor Decoder::logits(Ctx& ctx, const MicroBatch& batch) const {
-    return head_.logits(ctx.keep, run_without_grad(ctx, batch), head_weight());
+    check_whole();
+    return head_->logits(ctx.keep, run_without_grad(ctx, batch, {}), head_weight());
 }
 
 KvCache Decoder::make_cache(Arena& arena, std::int64_t B, std::int64_t max_length) const {
+    check_whole();
     KvCache cache{.B = B, .max_length = max_length, .length = 0, .layers = {}};
-    DType dtype = embedding_.word.value.dtype;
+    DType dtype = embedding_->word.value.dtype;
     Shape shape{max_length * B, config_.kv_heads * config_.head_dim};
     for (std::int64_t l = 0; l < config_.layers; ++l)
         cache.layers.push_back({arena.tensor(dtype, shape), arena.tensor(dtype, shape)});
@@ -169,8 +215,8 @@ KvCache Decoder::make_cache(Arena& arena, std::int64_t B, std::int64_t max_lengt
 Tensor Decoder::next_logits(Ctx& ctx, const MicroBatch& batch, KvCache& cache) const {
     TERA_CHECK(batch.B == cache.B && cache.length + batch.S <= cache.max_length, cache.length, "+", batch.S, " of ",
                cache.max_length, " positions");
-    BlockInput in = block_input(ctx, batch, false, cache.length + batch.S);
-    Tensor x = embedding_.forward(ctx.keep, in, batch.tokens);
+    BlockInput in = block_input(ctx, batch, false, cache.length);
+    Tensor x = embedding_->forward(ctx, in, batch.tokens);
     for (std::size_t l = 0; l < blocks_.size(); ++l) {
         ArenaScope scope(*ctx.temp.arena);
         Tensor out = blocks_[l].infer(ctx, in, x, cache.layers[l], cache.length);
@@ -178,8 +224,8 @@ Tensor Decoder::next_logits(Ctx& ctx, const MicroBatch& batch, KvCache& cache) c
     }
     cache.length += batch.S;
     Norm::Saved unused;
-    Tensor last = final_norm_.forward(ctx.keep, x.slice((batch.S - 1) * batch.B, batch.B), unused);
-    return head_.logits(ctx.keep, last, head_weight());
+    Tensor last = final_norm_->forward(ctx.keep, x.slice((batch.S - 1) * batch.B, batch.B), unused);
+    return head_->logits(ctx.keep, last, head_weight());
 }
 
 }  // namespace tera

@@ -7,8 +7,12 @@
 //
 // Training: forward() then backward() per micro-batch, gradients accumulate in Param::grad. The output matrix and its
 // loss are done piece by piece in forward, gradient included, so that logits never exist whole (nn/lm_head.h).
+//
+// A Decoder may be a slice of the layers, one place of a pipeline: then forward takes the stream from the place before
+// and hands its own on, and backward takes and hands on the gradient.
 #pragma once
 
+#include <optional>
 #include <vector>
 
 #include "nn/block.h"
@@ -29,6 +33,8 @@ struct MicroBatch {
     const std::int32_t* positions = nullptr;
     const std::int32_t* doc_start = nullptr;  ///< first position of the token's own document; null: one document
     const std::int64_t* sample = nullptr;     ///< [B] global sample numbers, for dropout; may be null without dropout
+    std::int64_t length = 0;                  ///< of the whole sequence, where these are S positions of it; 0: S
+    ops::SequencePiece place = {};            ///< which of them
 };
 
 struct LossSum {
@@ -40,18 +46,30 @@ Tensor loss_sums(const Exec& exec);
 /// Waits for them.
 LossSum read_loss(const Exec& exec, ConstTensor sums);
 
+/// Layers first .. first + count - 1 of a model, the first place with the embedding, the last with final norm and
+/// output matrix.
+struct ModelSlice {
+    std::int64_t first = 0, count = 0;
+    bool embedding = true, head = true;
+};
+
 class Decoder {
   public:
+    /// The whole model on one rank.
     Decoder(const ModelConfig& config, const RecomputeConfig& recompute, std::uint64_t seed);
+    /// ranks: those that share out every layer.
+    Decoder(const ModelConfig& config, const RecomputeConfig& recompute, std::uint64_t seed, const ModelSlice& slice,
+            const Regions& ranks);
 
     const ModelConfig& config() const { return config_; }
+    const ModelSlice& slice() const { return slice_; }
 
     template <class F>
     void visit(F&& f) {
-        embedding_.visit(f);
+        if (embedding_) embedding_->visit(f);
         for (Block& b : blocks_) b.visit(f);
-        final_norm_.visit(f);
-        head_.visit(f);
+        if (final_norm_) final_norm_->visit(f);
+        if (head_) head_->visit(f);
     }
 
     struct Saved {
@@ -61,14 +79,26 @@ class Decoder {
         LmHead::Saved head;
     };
 
-    /// Forward and loss with dropout on. grad_scale: derivative of the objective by Σ mask_t loss_t. Adds Σ mask_t
-    /// loss_t and Σ mask_t to sums [2] f64; on a GPU everything is only enqueued.
-    void forward(Ctx& ctx, const MicroBatch& batch, double grad_scale, Saved& saved, Tensor sums);
-    /// The same, and waits for the loss.
+    /// What a forward pass is given beside the batch.
+    struct Input {
+        Tensor x = {};          ///< the stream from the place before, in memory that lives as ctx.keep does
+        double grad_scale = 1;  ///< derivative of the objective by Σ mask_t loss_t
+        Tensor sums = {};       ///< [2] f64, to which the last place adds Σ mask_t loss_t and Σ mask_t
+    };
+    /// Forward with dropout on, and the loss at the last place. Returns the stream for the place after, in ctx.keep. On
+    /// a GPU everything is only enqueued.
+    Tensor forward(Ctx& ctx, const MicroBatch& batch, const Input& input, Saved& saved);
+    /// Of the whole model: waits for the loss.
     LossSum forward(Ctx& ctx, const MicroBatch& batch, double grad_scale, Saved& saved);
-    /// Adds the gradients of the micro-batch that filled `saved` to every parameter.
+    /// Adds the gradients of the micro-batch that filled `saved` to every parameter. dx (stream_shape) holds the
+    /// gradient by what forward returned, except at the last place, and receives that by its input, except at the
+    /// first.
+    void backward(Ctx& ctx, const MicroBatch& batch, Tensor dx, const Saved& saved);
+    /// Of the whole model.
     void backward(Ctx& ctx, const MicroBatch& batch, const Saved& saved);
-    /// Loss only: dropout off, nothing kept. token_loss: [T] losses before the mask, if wanted.
+    /// forward with dropout off and nothing kept.
+    Tensor evaluate(Ctx& ctx, const MicroBatch& batch, const Input& input) const;
+    /// Loss of the whole model. token_loss: [T] losses before the mask, if wanted.
     void evaluate(Ctx& ctx, const MicroBatch& batch, Tensor sums, Tensor* token_loss = nullptr) const;
     LossSum evaluate(Ctx& ctx, const MicroBatch& batch, Tensor* token_loss = nullptr) const;
     /// Logits [T,V] in the accumulation dtype, dropout off; allocated in ctx.keep.
@@ -79,24 +109,33 @@ class Decoder {
     KvCache make_cache(Arena& arena, std::int64_t B, std::int64_t max_length) const;
     Tensor next_logits(Ctx& ctx, const MicroBatch& batch, KvCache& cache) const;
 
+    /// Of the stream that places hand on: this rank's rows.
+    Shape stream_shape(const MicroBatch& batch) const;
+    DType dtype() const { return blocks_[0].dtype(); }
+
     /// Bytes of tables that were built on the way (RoPE), beside the arenas.
     std::size_t table_bytes() const { return rope_.bytes(); }
 
   private:
-    BlockInput block_input(const Ctx& ctx, const MicroBatch& batch, bool dropout, std::int64_t positions) const;
-    Tensor run_without_grad(Ctx& ctx, const MicroBatch& batch) const;
-    /// End of the checkpointed chunk that begins at this layer; the layer itself if it keeps its activations.
+    /// before: positions that are cached.
+    BlockInput block_input(const Ctx& ctx, const MicroBatch& batch, bool dropout, std::int64_t before = 0) const;
+    Tensor run_without_grad(Ctx& ctx, const MicroBatch& batch, Tensor x) const;
+    void check_whole() const;
+    /// End of the checkpointed chunk that begins at this layer of the slice; the layer itself if it keeps its
+    /// activations.
     std::int64_t chunk_end(std::int64_t layer) const;
-    const Param& head_weight() const { return head_.own_weight ? *head_.own_weight : embedding_.word; }
-    Param& head_weight() { return head_.own_weight ? *head_.own_weight : embedding_.word; }
+    const Param& head_weight() const { return head_->own_weight ? *head_->own_weight : embedding_->word; }
+    Param& head_weight() { return head_->own_weight ? *head_->own_weight : embedding_->word; }
 
     ModelConfig config_;
+    ModelSlice slice_;
+    TpRegion tp_;
     RecomputeConfig recompute_;
     std::uint64_t seed_;
-    Embedding embedding_;
+    std::optional<Embedding> embedding_;
     std::vector<Block> blocks_;
-    Norm final_norm_;
-    LmHead head_;
+    std::optional<Norm> final_norm_;
+    std::optional<LmHead> head_;
     mutable RopeCache rope_;  // a cache of constants
 };
 

@@ -4,6 +4,7 @@
 
 #include "nn/linear_params.h"
 #include "nn/norm.h"
+#include "nn/regions.h"
 #include "ops/attention.h"
 #include "ops/residual.h"
 #include "ops/rope.h"
@@ -18,7 +19,9 @@ struct BlockInput {
     const std::int64_t* sample = nullptr;     ///< [B], with dropout
     const ops::RopeTable* rope = nullptr;     ///< null: no rotary positions
     std::uint64_t seed = 0;
-    bool dropout = false;  ///< training
+    bool dropout = false;            ///< training
+    ops::SequencePiece stream = {};  ///< where this rank's rows of the residual stream stand in the sequence
+    std::int64_t length = 0;         ///< of the whole sequence; S of it are here
 };
 
 /// Keys and values of one layer, rows s*B + b.
@@ -37,14 +40,20 @@ enum class DropoutPlace : std::uint32_t { embedding, attention, after_attention,
 class Attention {
   public:
     /// layer counts from 0 over the whole model.
-    Attention(const ModelConfig& config, std::int64_t layer, bool recompute_core);
+    Attention(const ModelConfig& config, std::int64_t layer, bool recompute_core, const Regions& ranks);
+
+    /// Scaled dot-product attention of this rank's queries.
+    struct Core {
+        Tensor o;                              ///< [T,H*K]
+        std::vector<ops::AttentionOut> parts;  ///< of the runs of the sequence that are here, their o within o
+    };
 
     struct Saved {
-        ConstTensor x;          ///< normed input
-        Tensor raw;             ///< qkv before query/key norm, if there is one
-        ops::NormStats stats;   ///< of the query/key norm
-        Tensor qkv;             ///< as attention reads it
-        ops::AttentionOut out;  ///< absent when recomputed
+        ConstTensor x;         ///< normed input, this rank's rows
+        Tensor raw;            ///< qkv before query/key norm, if there is one
+        ops::NormStats stats;  ///< of the query/key norm
+        Tensor qkv;            ///< as attention reads it
+        Core core;             ///< absent when recomputed
     };
 
     template <class F>
@@ -67,11 +76,22 @@ class Attention {
 
   private:
     Tensor project_qkv(const Exec& exec, const BlockInput& in, ConstTensor x, Saved& saved) const;
-    ops::AttentionSpec core_spec(const BlockInput& in, std::int64_t keys) const;
-    ops::AttentionOut core(const Exec& exec, const BlockInput& in, ConstTensor qkv) const;
+    /// Of the queries of one run with the keys [0, keys) of the sequence.
+    ops::AttentionSpec core_spec(const BlockInput& in, const SequenceRun& run, std::int64_t keys) const;
+    /// out: where the result lives.
+    Core core(Ctx& ctx, const Exec& out, const BlockInput& in, ConstTensor qkv) const;
+    void core_backward(const Exec& exec, const BlockInput& in, Tensor dqkv, ConstTensor d_o, ConstTensor qkv,
+                       const Core& core) const;
+    std::int64_t q_cols() const { return heads_ * config_.head_dim; }
+    std::int64_t kv_cols() const { return kv_heads_ * config_.head_dim; }
+    /// Keys and values [.., 2*kv_cols] of the whole sequence.
+    ConstTensor all_keys_and_values(const Exec& exec, ConstTensor qkv) const;
     ops::HeadNormWeights head_norm_weights() const;
 
     ModelConfig config_;
+    TpRegion tp_;
+    CpRegion cp_;
+    std::int64_t heads_, kv_heads_;  ///< of this rank
     std::int64_t layer_;
     bool recompute_core_;
     LinearParams qkv_;

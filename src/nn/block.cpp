@@ -23,17 +23,21 @@ Branch branch_gradient(const Exec& exec, ConstTensor dx, const ops::Dropout& dro
 
 }  // namespace
 
-Block::Block(const ModelConfig& c, std::int64_t layer, bool recompute_core_attention)
+Block::Block(const ModelConfig& c, std::int64_t layer, bool recompute_core_attention, const Regions& ranks)
     : p_(c.hidden_dropout),
       layer_(layer),
-      attention_norm_(c, cat("layers.", layer, ".attention.norm")),
-      attention_(c, layer, recompute_core_attention),
-      mlp_norm_(c, cat("layers.", layer, ".mlp.norm")),
-      mlp_(c, layer) {}
+      attention_norm_(c, cat("layers.", layer, ".attention.norm"), ranks.tp.stream_axes()),
+      attention_(c, layer, recompute_core_attention, ranks),
+      mlp_norm_(c, cat("layers.", layer, ".mlp.norm"), ranks.tp.stream_axes()),
+      mlp_(c, layer, ranks.tp) {}
 
 ops::Dropout Block::dropout(const BlockInput& in, DropoutPlace place) const {
     if (!in.dropout || p_ == 0) return {};
-    return {p_, {in.seed, static_cast<std::uint32_t>(layer_), static_cast<std::uint32_t>(place)}, in.B, in.sample};
+    return {p_,
+            {in.seed, static_cast<std::uint32_t>(layer_), static_cast<std::uint32_t>(place)},
+            in.B,
+            in.sample,
+            in.stream};
 }
 
 Tensor Block::forward(Ctx& ctx, const BlockInput& in, ConstTensor x, Saved& saved) const {

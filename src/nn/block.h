@@ -11,7 +11,7 @@ namespace tera {
 
 class Block {
   public:
-    Block(const ModelConfig& config, std::int64_t layer, bool recompute_core_attention);
+    Block(const ModelConfig& config, std::int64_t layer, bool recompute_core_attention, const Regions& ranks);
 
     struct Saved {
         Norm::Saved attention_norm, mlp_norm;
@@ -26,6 +26,9 @@ class Block {
         mlp_norm_.visit(f);
         mlp_.visit(f);
     }
+
+    /// In which the layer is trained.
+    DType dtype() const { return attention_norm_.dtype(); }
 
     /// The new residual stream, in ctx.keep.
     Tensor forward(Ctx& ctx, const BlockInput& in, ConstTensor x, Saved& saved) const;

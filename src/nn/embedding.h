@@ -5,13 +5,14 @@
 
 #include "nn/attention.h"
 #include "nn/param.h"
+#include "ops/embedding.h"
 #include "ops/residual.h"
 
 namespace tera {
 
 class Embedding {
   public:
-    explicit Embedding(const ModelConfig& config);
+    Embedding(const ModelConfig& config, const TpRegion& tp);
 
     template <class F>
     void visit(F&& f) {
@@ -19,8 +20,8 @@ class Embedding {
         if (position) f(*position);
     }
 
-    /// x [T,D] in exec.
-    Tensor forward(const Exec& exec, const BlockInput& in, const std::int32_t* tokens) const;
+    /// x [T,D], or this rank's rows of it, in ctx.keep.
+    Tensor forward(Ctx& ctx, const BlockInput& in, const std::int32_t* tokens) const;
     void backward(const Exec& exec, const BlockInput& in, const std::int32_t* tokens, ConstTensor dx);
 
     Param word;
@@ -28,6 +29,9 @@ class Embedding {
 
   private:
     ops::Dropout dropout(const BlockInput& in) const;
+    Tensor lookup(Ctx& ctx, const BlockInput& in, const std::int32_t* tokens) const;
+    ops::TableRows rows() const;
+    TpRegion tp_;
     double p_;
 };
 

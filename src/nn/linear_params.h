@@ -6,6 +6,8 @@
 
 #include "nn/model_config.h"
 #include "nn/param.h"
+#include "nn/tp_region.h"
+#include "ops/linear.h"
 
 namespace tera {
 
@@ -21,7 +23,7 @@ struct LinearParams {
     Param weight;
     std::optional<Param> bias;
 
-    LinearParams(const std::string& name, Shape shape, ShardSpec shard, Init init, bool with_bias)
+    LinearParams(const std::string& name, Shape shape, ShardSpec shard, Init init, bool with_bias, const TpRegion& tp)
         : weight{.name = name + ".weight",
                  .full_shape = shape,
                  .shard = shard,
@@ -29,11 +31,11 @@ struct LinearParams {
                  .weight_decay = true,
                  .init = init,
                  .grad_by_product = true} {
-        if (with_bias)  // the bias of a matrix cut along its inputs is whole on every rank
+        if (with_bias)  // that of a matrix cut along its inputs is whole on every rank and added to the stream
             bias = Param{.name = name + ".bias",
                          .full_shape = {shape[0]},
                          .shard = shard.dim == 0 ? shard : ShardSpec{},
-                         .sum_grad_over = {Axis::dp, Axis::cp},
+                         .sum_grad_over = shard.dim == 0 ? AxisSet{Axis::dp, Axis::cp} : tp.stream_axes(),
                          .weight_decay = false,
                          .init = {}};
     }
@@ -46,5 +48,13 @@ struct LinearParams {
     ConstTensor bias_value() const { return bias ? ConstTensor(bias->value) : ConstTensor{}; }
     Tensor bias_grad() const { return bias ? bias->grad : Tensor{}; }
 };
+
+/// to.x + dropout(x Wᵀ + b) in ctx.keep, where W is cut along its inputs: the way out of a tensor-parallel region.
+inline Tensor linear_to_stream(Ctx& ctx, const TpRegion& tp, ConstTensor x, const LinearParams& linear,
+                               const ops::Residual& to) {
+    if (tp.size() == 1) return ops::linear_residual(ctx.keep, x, linear.weight.value, linear.bias_value(), to);
+    Tensor y = tp.leave(ctx.temp, ops::linear(ctx.temp, x, linear.weight.value));
+    return ops::dropout_add(ctx.keep, to.x, y, linear.bias_value(), to.dropout);
+}
 
 }  // namespace tera

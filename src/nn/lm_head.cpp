@@ -7,15 +7,16 @@
 
 namespace tera {
 
-LmHead::LmHead(const ModelConfig& c) {
-    if (!c.tied)
-        own_weight = Param{.name = "lm_head.weight",
+LmHead::LmHead(const ModelConfig& c, const TpRegion& tp, bool has_embedding) : tp_(tp) {
+    if (!c.tied || !has_embedding)
+        own_weight = Param{.name = c.tied ? "embedding.word.weight" : "lm_head.weight",
                            .full_shape = {c.vocab, c.hidden},
                            .shard = {0, {}},
                            .sum_grad_over = {Axis::dp, Axis::cp},
                            .weight_decay = true,
                            .init = {Init::Kind::normal, c.init_std},
-                           .grad_by_product = true};
+                           .grad_by_product = !c.tied,
+                           .tie = c.tied ? Param::Tie::copy : Param::Tie::none};
 }
 
 template <class F>
@@ -35,31 +36,48 @@ DType logit_dtype(const Exec& exec, DType dtype) { return exec.device == Device:
 
 }  // namespace
 
-Tensor LmHead::forward(Ctx& ctx, ConstTensor x, const LossRequest& request, Param& weight, Saved& saved) const {
+void LmHead::loss_of(const Exec& exec, Tensor loss, Tensor z, const std::int32_t* labels,
+                     ops::LossWeight weight) const {
+    if (tp_.size() == 1) return ops::cross_entropy(exec, loss, z, labels, weight.mask, weight.scale);
+    const ops::LocalLabels local{labels, z.cols() * tp_.rank()};
+    const ops::VocabStats stats{exec.like(loss), exec.tensor(loss.dtype, {2, loss.numel()})};
+    ops::vocab_max(exec, stats.top, z);
+    tp_.all_reduce(exec, stats.top, Reduce::max);
+    ops::vocab_sums(exec, stats, z, local);
+    tp_.all_reduce(exec, stats.sums, Reduce::sum);
+    ops::vocab_cross_entropy(exec, loss, z, stats, local, weight);
+}
+
+Tensor LmHead::forward(Ctx& ctx, ConstTensor x_stream, const LossRequest& request, Param& weight, Saved& saved) const {
     const ProfileRange range("lm head");
+    const Exec& e = ctx.temp;
+    ArenaScope whole(*e.arena);
+    ConstTensor x = tp_.enter(e, x_stream);
     DType acc = acc_dtype(x.dtype);
     Tensor loss = ctx.keep.tensor(acc, {x.rows()});
-    saved.dx = ctx.keep.like(x);
-    const Exec& e = ctx.temp;
+    Tensor dx = (tp_.sequence_parallel() ? ctx.temp : ctx.keep).like(x);
     std::int64_t V = weight.value.rows();
     each_piece(e, x, V, [&](std::int64_t t, std::int64_t n) {
         ArenaScope scope(*e.arena);
         Tensor z = e.tensor(logit_dtype(e, x.dtype), {n, V});
         ops::linear_into(e, z, x.slice(t, n), weight.value);
-        ops::cross_entropy(e, loss.slice(t, n), z, request.labels + t, request.mask + t, request.grad_scale);
+        loss_of(e, loss.slice(t, n), z, request.labels + t, {request.mask + t, request.grad_scale});
         ConstTensor dz = ops::as_dtype(e, z, x.dtype);
         ops::linear_wgrad(e, weight.grad, dz, x.slice(t, n));
-        ops::linear_dgrad_into(e, saved.dx.slice(t, n), dz, weight.value);
+        ops::linear_dgrad_into(e, dx.slice(t, n), dz, weight.value);
     });
+    saved.dx = tp_.enter_backward(ctx.keep, dx);
     return loss;
 }
 
-Tensor LmHead::evaluate(Ctx& ctx, ConstTensor x, const std::int32_t* labels, const Param& weight) const {
+Tensor LmHead::evaluate(Ctx& ctx, ConstTensor x_stream, const std::int32_t* labels, const Param& weight) const {
+    ArenaScope whole(*ctx.temp.arena);
+    ConstTensor x = tp_.enter(ctx.temp, x_stream);
     Tensor loss = ctx.keep.tensor(acc_dtype(x.dtype), {x.rows()});
     each_piece(ctx.temp, x, weight.value.rows(), [&](std::int64_t t, std::int64_t n) {
         ArenaScope scope(*ctx.temp.arena);
         Tensor z = logits(ctx.temp, x.slice(t, n), weight);
-        ops::cross_entropy(ctx.temp, loss.slice(t, n), z, labels + t, nullptr, 0);
+        loss_of(ctx.temp, loss.slice(t, n), z, labels + t, {});
     });
     return loss;
 }

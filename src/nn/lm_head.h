@@ -7,6 +7,8 @@
 
 #include "nn/model_config.h"
 #include "nn/param.h"
+#include "nn/tp_region.h"
+#include "ops/vocab_cross_entropy.h"
 
 namespace tera {
 
@@ -18,13 +20,14 @@ struct LossRequest {
 
 class LmHead {
   public:
-    explicit LmHead(const ModelConfig& config);
+    /// has_embedding: the word embedding is at hand too, so that a tied output matrix needs no copy of it.
+    LmHead(const ModelConfig& config, const TpRegion& tp, bool has_embedding);
 
     struct Saved {
-        Tensor dx;  ///< gradient by the input, [T,D]
+        Tensor dx;  ///< gradient by the input, [T,D] or this rank's rows of it
     };
 
-    /// The output matrix, unless it is the word embedding.
+    /// The output matrix, unless it is the word embedding at hand.
     std::optional<Param> own_weight;
 
     template <class F>
@@ -36,10 +39,14 @@ class LmHead {
     /// gradient is added to weight.grad.
     Tensor forward(Ctx& ctx, ConstTensor x, const LossRequest& request, Param& weight, Saved& saved) const;
     Tensor evaluate(Ctx& ctx, ConstTensor x, const std::int32_t* labels, const Param& weight) const;
-    /// Logits [T,V] in the accumulation dtype.
+    /// Logits [T,V] in the accumulation dtype, or this rank's columns of them.
     Tensor logits(const Exec& exec, ConstTensor x, const Param& weight) const;
 
   private:
+    /// Loss [n] of rows whose labels are given; with a mask, z becomes the gradient.
+    void loss_of(const Exec& exec, Tensor loss, Tensor z, const std::int32_t* labels, ops::LossWeight weight) const;
+
+    TpRegion tp_;
     template <class F>
     void each_piece(const Exec& exec, ConstTensor x, std::int64_t vocab, const F& f) const;
 };

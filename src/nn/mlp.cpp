@@ -29,30 +29,32 @@ ShardSpec up_shard(const ModelConfig& c) {
 
 }  // namespace
 
-Mlp::Mlp(const ModelConfig& c, std::int64_t layer)
+Mlp::Mlp(const ModelConfig& c, std::int64_t layer, const TpRegion& tp)
     : activation_(c.activation),
+      tp_(tp),
       up_(cat("layers.", layer, ".mlp.up"), {c.up_rows(), c.hidden}, up_shard(c),
-          linear_init(c, c.up_rows(), c.hidden, false), c.linear_bias),
+          linear_init(c, c.up_rows(), c.hidden, false), c.linear_bias, tp),
       down_(cat("layers.", layer, ".mlp.down"), {c.hidden, c.ffn}, {1, {}}, linear_init(c, c.hidden, c.ffn, true),
-            c.linear_bias) {}
+            c.linear_bias, tp) {}
 
 Tensor Mlp::forward(Ctx& ctx, ConstTensor x, const ops::Residual& to, Saved& saved) const {
     const ProfileRange range("mlp");
     saved.x = x;
-    ops::Activated up =
-        ops::linear_activation(ctx.keep, ctx.temp, kind_of(activation_), x, up_.weight.value, up_.bias_value());
+    ops::Activated up = ops::linear_activation(ctx.keep, ctx.temp, kind_of(activation_), tp_.enter(ctx.temp, x),
+                                               up_.weight.value, up_.bias_value());
     saved.h = up.h;
-    return ops::linear_residual(ctx.keep, up.a, down_.weight.value, down_.bias_value(), to);
+    return linear_to_stream(ctx, tp_, up.a, down_, to);
 }
 
-Tensor Mlp::backward(Ctx& ctx, ConstTensor dy, const Saved& saved) {
+Tensor Mlp::backward(Ctx& ctx, ConstTensor dy_stream, const Saved& saved) {
     const ProfileRange range("mlp");
     const Exec& e = ctx.temp;
+    ConstTensor dy = tp_.leave_backward(e, dy_stream);
     Tensor a = ops::activation(e, kind_of(activation_), saved.h);  // rebuilt: cheaper than keeping it
     ops::linear_wgrad(e, down_.weight.grad, dy, a);
     Tensor dh = ops::linear_dgrad_activation(e, kind_of(activation_), dy, down_.weight.value, saved.h);
-    ops::linear_wgrad(e, up_.weight.grad, dh, saved.x, up_.bias_grad());
-    return ops::linear_dgrad(e, dh, up_.weight.value);
+    ops::linear_wgrad(e, up_.weight.grad, dh, tp_.enter(e, saved.x), up_.bias_grad());
+    return tp_.enter_backward(e, ops::linear_dgrad(e, dh, up_.weight.value));
 }
 
 }  // namespace tera

@@ -8,10 +8,10 @@ namespace tera {
 
 class Mlp {
   public:
-    Mlp(const ModelConfig& config, std::int64_t layer);
+    Mlp(const ModelConfig& config, std::int64_t layer, const TpRegion& tp);
 
     struct Saved {
-        ConstTensor x;  ///< normed input
+        ConstTensor x;  ///< normed input, this rank's rows
         Tensor h;       ///< before the activation
     };
 
@@ -31,6 +31,7 @@ class Mlp {
 
   private:
     Activation activation_;
+    TpRegion tp_;
     LinearParams up_, down_;
 };
 

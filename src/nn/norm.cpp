@@ -22,8 +22,8 @@ NormParams::NormParams(const ModelConfig& config, const std::string& name, std::
                      .init = {}};
 }
 
-Norm::Norm(const ModelConfig& config, const std::string& name)
-    : spec_(norm_spec(config)), params_(config, name, config.hidden, {Axis::dp, Axis::cp}) {}
+Norm::Norm(const ModelConfig& config, const std::string& name, AxisSet sum_grad_over)
+    : spec_(norm_spec(config)), params_(config, name, config.hidden, sum_grad_over) {}
 
 Tensor Norm::forward(const Exec& exec, ConstTensor x, Saved& saved) const {
     saved.x = x;

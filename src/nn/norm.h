@@ -28,7 +28,8 @@ struct NormParams {
 
 class Norm {
   public:
-    Norm(const ModelConfig& config, const std::string& name);
+    /// sum_grad_over: of its parameters (TpRegion::stream_axes).
+    Norm(const ModelConfig& config, const std::string& name, AxisSet sum_grad_over);
 
     struct Saved {
         ConstTensor x;
@@ -39,6 +40,8 @@ class Norm {
     void visit(F&& f) {
         params_.visit(f);
     }
+
+    DType dtype() const { return params_.weight.value.dtype; }
 
     Tensor forward(const Exec& exec, ConstTensor x, Saved& saved) const;
     /// dx += gradient by x. dx_sum, if given, += the sums of the columns of dx as it came.

@@ -1,34 +1,109 @@
 #include "nn/param.h"
 
+#include <algorithm>
+
 #include "core/rng.h"
 #include "ops/convert.h"
 #include "ops/init.h"
 
 namespace tera {
 
-Shape Param::local_shape(int tp_size) const {
+std::vector<ShardPiece> Param::pieces() const {
+    if (shard.dim < 0) return {{0, 0, full_shape[0], tp.size, tp.rank}};
+    std::vector<ShardSegment> segments = shard.segments;
+    if (segments.empty()) segments.emplace_back(full_shape[shard.dim]);
+    std::vector<ShardPiece> all;
+    std::int64_t begin = 0, local = 0;
+    for (const ShardSegment& s : segments) {
+        TERA_CHECK(s.size % s.units == 0 && (s.units % tp.size == 0 || tp.size % s.units == 0), name, " ", full_shape,
+                   ": ", s.units, " units over ", tp.size, " ranks");
+        const std::int64_t unit = s.size / s.units, copies = std::max<std::int64_t>(1, tp.size / s.units);
+        const std::int64_t units = std::max<std::int64_t>(1, s.units / tp.size);
+        all.push_back({begin + tp.rank * s.units / tp.size * unit, local, units * unit, static_cast<int>(copies),
+                       static_cast<int>(tp.rank % copies)});
+        begin += s.size;
+        local += units * unit;
+    }
+    TERA_CHECK(begin == full_shape[shard.dim], name, " ", full_shape, ": segments of ", begin);
+    return all;
+}
+
+Shape Param::local_shape() const {
     Shape local = full_shape;
     if (shard.dim < 0) return local;
-    std::int64_t whole = full_shape[shard.dim];
-    TERA_CHECK(whole % tp_size == 0, name, " ", full_shape, " over ", tp_size, " ranks");
-    local[shard.dim] = whole / tp_size;
+    local[shard.dim] = 0;
+    for (const ShardPiece& p : pieces()) local[shard.dim] += p.count;
     return local;
 }
 
-void allocate_params(const std::vector<Param*>& params, Arena& arena, DType value_dtype, GradDTypes grad_dtypes) {
-    for (Param* p : params) {
-        p->value = arena.tensor(value_dtype, p->local_shape(1));
-        p->grad = arena.zeros(p->grad_by_product ? grad_dtypes.products : grad_dtypes.others, p->local_shape(1));
+std::vector<ParamSlice> whole_slices(const std::vector<Param*>& params) {
+    std::vector<ParamSlice> all;
+    for (Param* p : params) all.push_back({p, 0, p->value.numel()});
+    return all;
+}
+
+std::vector<ParamBuffer> allocate_params(const std::vector<Param*>& params, Arena& arena, DType value_dtype,
+                                         GradDTypes grad_dtypes, int pieces) {
+    constexpr std::int64_t alignment = 64;  // elements: at least as many bytes as an arena aligns to
+    const auto rounded = [](std::int64_t n, std::int64_t to) { return (n + to - 1) / to * to; };
+    std::vector<ParamBuffer> buffers;
+    std::vector<std::int64_t> sizes;
+    std::vector<DType> dtypes;
+    for (std::size_t i = params.size(); i-- > 0;) {
+        const DType dtype = params[i]->grad_by_product ? grad_dtypes.products : grad_dtypes.others;
+        std::size_t at = 0;
+        while (at < dtypes.size() && dtypes[at] != dtype) ++at;
+        if (at == dtypes.size()) {
+            dtypes.push_back(dtype);
+            sizes.push_back(0);
+            buffers.emplace_back();
+        }
+        buffers[at].params.push_back(params[i]);
+        buffers[at].begins.push_back(sizes[at]);
+        sizes[at] += rounded(params[i]->local_shape().numel(), alignment);
+    }
+    for (std::size_t at = 0; at < buffers.size(); ++at) {
+        ParamBuffer& b = buffers[at];
+        const std::int64_t n = rounded(sizes[at], alignment * pieces);
+        b.values = arena.tensor(value_dtype, {n});
+        b.grads = arena.zeros(dtypes[at], {n});
+        for (std::size_t i = 0; i < b.params.size(); ++i) {
+            const Shape shape = b.params[i]->local_shape();
+            b.params[i]->value = b.values.slice(b.begins[i], shape.numel()).reshape(shape);
+            b.params[i]->grad = b.grads.slice(b.begins[i], shape.numel()).reshape(shape);
+        }
+    }
+    return buffers;
+}
+
+namespace {
+
+/// The rank's elements have the values that the full tensor has there.
+void draw(const Param& p, const Exec& exec, std::uint64_t seed) {
+    ops::RandomFill fill{p.init.kind == Init::Kind::normal, p.init.value, seed, hash_name(p.name)};
+    const std::int64_t cols = p.full_shape.numel() / p.full_shape[0];
+    for (const ShardPiece& piece : p.pieces()) {
+        if (p.shard.dim <= 0) {
+            fill.first = piece.full_begin * cols;
+            ops::fill_random(exec, p.value.slice(piece.local_begin, piece.count), fill);
+            continue;
+        }
+        TERA_CHECK(p.shard.dim == 1 && p.full_shape.ndim == 2 && p.pieces().size() == 1, p.name, " is cut otherwise");
+        fill.first = piece.full_begin;
+        fill.run = piece.count;
+        fill.stride = cols;
+        ops::fill_random(exec, p.value, fill);
     }
 }
+
+}  // namespace
 
 void init_params(const std::vector<Param*>& params, const Exec& exec, std::uint64_t seed) {
     for (Param* p : params) {
         if (p->init.kind == Init::Kind::constant)
             ops::fill_constant(exec, p->value, p->init.value);
         else
-            ops::fill_random(exec, p->value,
-                             {p->init.kind == Init::Kind::normal, p->init.value, seed, hash_name(p->name)});
+            draw(*p, exec, seed);
     }
 }
 

@@ -11,11 +11,31 @@
 
 namespace tera {
 
+/// A part of a dimension that is shared out on its own. It is made of `units` equal things that are not cut (heads; by
+/// default every index is one). Where there are fewer of them than ranks, neighbouring ranks hold the same one.
+struct ShardSegment {
+    std::int64_t size, units;
+    ShardSegment(std::int64_t s) : size(s), units(s) {}
+    ShardSegment(std::int64_t s, std::int64_t u) : size(s), units(u) {}
+};
+
 /// How a rank's piece is cut from the full tensor along `dim`. The dimension is first divided into `segments` (for a
-/// fused matrix such as [q; k; v] or [gate; up]); a rank holds its share of each. dim < 0: replicated.
+/// fused matrix such as [q; k; v] or [gate; up]; none: it is one); a rank holds its share of each. dim < 0: replicated.
 struct ShardSpec {
     int dim = -1;
-    std::vector<std::int64_t> segments;
+    std::vector<ShardSegment> segments;
+};
+
+/// This rank among those that share out tensors.
+struct TpPlace {
+    int rank = 0, size = 1;
+};
+
+/// A rank's share of one segment: indices [full_begin, full_begin + count) of the full tensor's dimension, which stand
+/// from local_begin on in the rank's piece.
+struct ShardPiece {
+    std::int64_t full_begin = 0, local_begin = 0, count = 0;
+    int copies = 1, copy = 0;  ///< so many ranks hold the same, and this is which of them
 };
 
 struct Init {
@@ -32,10 +52,17 @@ struct Param {
     bool weight_decay;      ///< false for biases and other 1-D tensors
     Init init;
     bool grad_by_product = false;  ///< the gradient is written by matrix products alone, so it may be kept in bf16
-    Tensor value{};                ///< local piece, training dtype
-    Tensor grad{};                 ///< local piece, accumulates (+=)
+    TpPlace tp{};                  ///< whose piece this is
+    /// A parameter that two pipeline stages use: `owner` on the first, a copy on the last; gradients are summed over
+    /// both.
+    enum class Tie : std::uint8_t { none, owner, copy };
+    Tie tie = Tie::none;
+    Tensor value{};  ///< local piece, training dtype
+    Tensor grad{};   ///< local piece, accumulates (+=)
 
-    Shape local_shape(int tp_size) const;
+    Shape local_shape() const;
+    /// What of the full tensor is here; one piece with everything where it is replicated (dimension 0 then).
+    std::vector<ShardPiece> pieces() const;
 };
 
 /// All parameters of a model (anything with visit) as a list of pointers, in visiting order.
@@ -54,8 +81,33 @@ struct GradDTypes {
     GradDTypes(DType of_products, DType of_others) : products(of_products), others(of_others) {}
 };
 
-/// Gives every parameter memory for its value and its zeroed gradient.
-void allocate_params(const std::vector<Param*>& params, Arena& arena, DType value_dtype, GradDTypes grad_dtypes);
+/// Elements [begin, begin + count) of a rank's piece of a parameter, as they lie in memory.
+struct ParamSlice {
+    Param* param = nullptr;
+    std::int64_t begin = 0, count = 0;
+
+    bool whole() const { return count == param->value.numel(); }
+    /// Of the parameter's own shape if it is whole, else flat.
+    Tensor value() const { return of(param->value); }
+    Tensor grad() const { return of(param->grad); }
+
+  private:
+    Tensor of(const Tensor& t) const { return whole() ? t : Tensor(t.reshape({t.numel()}).slice(begin, count)); }
+};
+std::vector<ParamSlice> whole_slices(const std::vector<Param*>& params);
+
+/// The parameters whose gradients have one dtype, one after the other in memory, values and gradients alike. The last
+/// of the model comes first, so that backward fills the gradients in order.
+struct ParamBuffer {
+    Tensor values, grads;  ///< [n]; between parameters and at the end there may be unused elements
+    std::vector<Param*> params;
+    std::vector<std::int64_t> begins;  ///< where each parameter's elements start
+};
+
+/// Gives every parameter memory for its value and its zeroed gradient. Buffers are as long as a multiple of `pieces`
+/// equal pieces.
+std::vector<ParamBuffer> allocate_params(const std::vector<Param*>& params, Arena& arena, DType value_dtype,
+                                         GradDTypes grad_dtypes, int pieces = 1);
 
 /// Draws initial values as a function of (seed, parameter name, global index).
 void init_params(const std::vector<Param*>& params, const Exec& exec, std::uint64_t seed);

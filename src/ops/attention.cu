@@ -16,6 +16,7 @@ struct Heads {
     std::uint32_t threshold;
     DropoutSite site;
     const std::int64_t* sample;
+    AttentionSpec::Whole whole;
 
     __device__ std::int64_t first_key(std::int64_t b, std::int64_t q) const {
         return doc_start ? doc_start[q * B + b] : 0;
@@ -23,10 +24,11 @@ struct Heads {
     __device__ std::int64_t end_key(std::int64_t q) const { return causal ? q + (Sk - Sq) + 1 : Sk; }
     /// Factor on the probability: 0 or 1/(1-p).
     __device__ double keep(std::int64_t b, std::int64_t h, std::int64_t q, std::int64_t k) const {
-        std::uint64_t groups = static_cast<std::uint64_t>((Sk + 3) / 4);
-        U32x4 words = dropout_words(
-            site, sample[b], static_cast<std::uint64_t>(h * Sq + q) * groups + static_cast<std::uint64_t>(k / 4));
-        return words.v[k % 4] < threshold ? 0.0 : 1.0 / (1.0 - dropout);
+        std::uint64_t groups = static_cast<std::uint64_t>(((whole.length ? whole.length : Sk) + 3) / 4);
+        auto row = static_cast<std::uint64_t>((whole.head + h) * (whole.length ? whole.length : Sq) + whole.query + q);
+        std::int64_t key = whole.key + k;
+        U32x4 words = dropout_words(site, sample[b], row * groups + static_cast<std::uint64_t>(key / 4));
+        return words.v[key % 4] < threshold ? 0.0 : 1.0 / (1.0 - dropout);
     }
 };
 
@@ -149,9 +151,20 @@ __global__ void key_gradient(Rows<T> dk, Rows<T> dv, const A* delta, Rows<const 
 }
 
 Heads heads_of(const AttentionSpec& s) {
-    return {
-        s.B,    s.Sq,    s.Sk, s.H, s.G, s.K, s.scale, s.causal, s.doc_start, s.dropout, dropout_threshold(s.dropout),
-        s.site, s.sample};
+    return {s.B,
+            s.Sq,
+            s.Sk,
+            s.H,
+            s.G,
+            s.K,
+            s.scale,
+            s.causal,
+            s.doc_start,
+            s.dropout,
+            dropout_threshold(s.dropout),
+            s.site,
+            s.sample,
+            s.whole};
 }
 
 template <class T>

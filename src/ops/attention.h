@@ -28,6 +28,11 @@ struct AttentionSpec {
     double dropout = 0;
     DropoutSite site = {};
     const std::int64_t* sample = nullptr;  ///< [B], only with dropout
+    /// What is dropped is a function of the place in the whole: its head, query, key, and the length of the sequence.
+    struct Whole {
+        std::int64_t head = 0, query = 0, key = 0;  ///< of the first of each here
+        std::int64_t length = 0;                    ///< 0: these keys and queries are all
+    } whole = {};
 };
 
 struct AttentionOut {

@@ -76,11 +76,14 @@ struct Task {
         std::uint32_t threshold = dropout_threshold(spec.dropout);
         A factor = static_cast<A>(1.0 / (1.0 - spec.dropout));
         // Groups of four keys; the row is padded to a multiple of four so that a group never spans two rows.
-        std::uint64_t groups = static_cast<std::uint64_t>((spec.Sk + 3) / 4);
-        std::uint64_t row = static_cast<std::uint64_t>(h * spec.Sq + q) * groups;
+        const AttentionSpec::Whole& w = spec.whole;
+        std::int64_t keys = w.length ? w.length : spec.Sk, queries = w.length ? w.length : spec.Sq;
+        std::uint64_t groups = static_cast<std::uint64_t>((keys + 3) / 4);
+        std::uint64_t row = static_cast<std::uint64_t>((w.head + h) * queries + w.query + q) * groups;
         for (std::int64_t k = k0; k < k1;) {
-            U32x4 words = dropout_words(spec.site, spec.sample[b], row + static_cast<std::uint64_t>(k / 4));
-            for (std::int64_t lane = k % 4; lane < 4 && k < k1; ++lane, ++k)
+            std::int64_t key = w.key + k;
+            U32x4 words = dropout_words(spec.site, spec.sample[b], row + static_cast<std::uint64_t>(key / 4));
+            for (std::int64_t lane = key % 4; lane < 4 && k < k1; ++lane, ++k)
                 p_row[k - k0] = words.v[lane] < threshold ? A(0) : p_row[k - k0] * factor;
         }
     }

@@ -11,6 +11,7 @@ TERA_BACKENDS(void add_to(const Exec& exec, Tensor y, ConstTensor x))
 TERA_BACKENDS(void fill_zero(const Exec& exec, Tensor x))
 TERA_BACKENDS(void copy(const Exec& exec, Tensor out, ConstTensor x))
 TERA_BACKENDS(void copy_columns(const Exec& exec, Tensor out, ConstTensor x, std::int64_t first))
+TERA_BACKENDS(void put_columns(const Exec& exec, Tensor out, std::int64_t first, ConstTensor x))
 
 namespace cpu {
 
@@ -59,6 +60,15 @@ void copy_columns(const Exec& exec, Tensor out, ConstTensor x, std::int64_t firs
     });
 }
 
+void put_columns(const Exec& exec, Tensor out, std::int64_t first, ConstTensor x) {
+    std::size_t item = size_of(x.dtype), bytes = static_cast<std::size_t>(x.cols()) * item;
+    parallel_for(exec, x.rows(), grain_rows(x.cols()), [&](std::int64_t r0, std::int64_t r1) {
+        for (std::int64_t r = r0; r < r1; ++r)
+            std::memcpy(out.data + static_cast<std::size_t>(r * out.cols() + first) * item,
+                        x.data + static_cast<std::size_t>(r) * bytes, bytes);
+    });
+}
+
 }  // namespace cpu
 
 void convert(const Exec& exec, Tensor out, ConstTensor x) {
@@ -89,6 +99,12 @@ void copy_columns(const Exec& exec, Tensor out, ConstTensor x, std::int64_t firs
     TERA_CHECK(out.dtype == x.dtype && out.rows() == x.rows() && first >= 0 && first + out.cols() <= x.cols(),
                out.shape, " from column ", first, " of ", x.shape);
     TERA_DISPATCH(exec, copy_columns(exec, out, x, first));
+}
+
+void put_columns(const Exec& exec, Tensor out, std::int64_t first, ConstTensor x) {
+    TERA_CHECK(out.dtype == x.dtype && out.rows() == x.rows() && first >= 0 && first + x.cols() <= out.cols(), x.shape,
+               " to column ", first, " of ", out.shape);
+    TERA_DISPATCH(exec, put_columns(exec, out, first, x));
 }
 
 }  // namespace tera::ops

@@ -53,4 +53,11 @@ void copy_columns(const Exec& exec, Tensor out, ConstTensor x, std::int64_t firs
                                 cudaMemcpyDeviceToDevice, exec.gpu->stream));
 }
 
+void put_columns(const Exec& exec, Tensor out, std::int64_t first, ConstTensor x) {
+    std::size_t item = size_of(x.dtype), width = static_cast<std::size_t>(x.cols()) * item;
+    TERA_CUDA(cudaMemcpy2DAsync(out.data + static_cast<std::size_t>(first) * item,
+                                static_cast<std::size_t>(out.cols()) * item, x.data, width, width,
+                                static_cast<std::size_t>(x.rows()), cudaMemcpyDeviceToDevice, exec.gpu->stream));
+}
+
 }  // namespace tera::ops::cuda

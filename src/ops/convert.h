@@ -16,6 +16,8 @@ void fill_zero(const Exec& exec, Tensor x);
 void copy(const Exec& exec, Tensor out, ConstTensor x);
 /// out [T,n] = columns [first, first + n) of x [T,m].
 void copy_columns(const Exec& exec, Tensor out, ConstTensor x, std::int64_t first);
+/// Columns [first, first + n) of out [T,m] = x [T,n].
+void put_columns(const Exec& exec, Tensor out, std::int64_t first, ConstTensor x);
 
 namespace cpu {
 

@@ -20,6 +20,30 @@ __global__ void embedding_kernel(T* x, const T* word, const T* position, const s
     store_few(x + i * step, sum);
 }
 
+template <class T, int step>
+__global__ void embedding_part_kernel(T* x, const T* table, std::int64_t first, std::int64_t here,
+                                      const std::int32_t* tokens, std::int64_t groups, std::int64_t D) {
+    std::int64_t i = blockIdx.x * std::int64_t{blockDim.x} + threadIdx.x;
+    if (i >= groups) return;
+    std::int64_t t = i * step / D, col = i * step % D, row = tokens[t] - first;
+    Few<T, step> few;
+    if (row >= 0 && row < here)
+        few = load_few<step>(table + row * D + col);
+    else
+#pragma unroll
+        for (int k = 0; k < step; ++k) few.v[k] = narrow<T>(0.0f);
+    store_few(x + i * step, few);
+}
+
+/// The rows of a table that are here: keys of other rows are passed over.
+template <class A>
+struct OwnRows {
+    A* table;
+    std::int64_t first, here, D;
+    __device__ bool has(std::int32_t key) const { return key >= first && key < first + here; }
+    __device__ A* at(std::int32_t key) const { return table + (key - first) * D; }
+};
+
 /// A run of equal keys may cross the chunks of sorted tokens that blocks work on: a run inside one chunk is added to
 /// the table at once; of the others each chunk leaves its part in `parts` [chunks, 2, D], slot 0 for a run begun
 /// earlier and slot 1 for one that goes on after the chunk, and join_runs adds those up in order. No atomics, always
@@ -35,7 +59,8 @@ __device__ void add_few(A* to, const Few<A, step>& x) {
 }
 
 template <class T, class A, int step>
-__global__ void sum_runs(A* table, A* parts, const T* dx, SortedIndices sorted, std::int64_t n, std::int64_t D) {
+__global__ void sum_runs(OwnRows<A> table, A* parts, const T* dx, SortedIndices sorted, std::int64_t n,
+                         std::int64_t D) {
     __shared__ std::int32_t keys[chunk + 2], rows[chunk];  // keys with one neighbour on either side, -1 beyond the ends
     std::int64_t begin = blockIdx.x * std::int64_t{chunk}, rest = n - begin;
     int count = rest < chunk ? static_cast<int>(rest) : chunk;
@@ -63,7 +88,7 @@ __global__ void sum_runs(A* table, A* parts, const T* dx, SortedIndices sorted, 
             bool ends = keys[i + 2] != keys[i + 1];
             if (!ends && i + 1 < count) continue;
             if (begins && ends) {
-                add_few(table + std::int64_t{keys[i + 1]} * D + col, sum);
+                if (table.has(keys[i + 1])) add_few(table.at(keys[i + 1]) + col, sum);
             } else {
                 store_few(parts + (blockIdx.x * std::int64_t{2} + begins) * D + col, sum);
             }
@@ -74,10 +99,11 @@ __global__ void sum_runs(A* table, A* parts, const T* dx, SortedIndices sorted, 
 }
 
 template <class A>
-__global__ void join_runs(A* table, const A* parts, const std::int32_t* keys, std::int64_t n, std::int64_t D) {
+__global__ void join_runs(OwnRows<A> table, const A* parts, const std::int32_t* keys, std::int64_t n, std::int64_t D) {
     std::int64_t begin = blockIdx.x * std::int64_t{chunk}, end = begin + chunk;
     if (end >= n || keys[end] != keys[end - 1]) return;  // no run leaves this chunk
     std::int32_t key = keys[end - 1];
+    if (!table.has(key)) return;
     if (keys[begin] == key && begin > 0 && keys[begin - 1] == key) return;  // it began earlier
     std::int64_t col = blockIdx.y * std::int64_t{blockDim.x} + threadIdx.x;
     if (col >= D) return;
@@ -87,7 +113,7 @@ __global__ void join_runs(A* table, const A* parts, const std::int32_t* keys, st
         std::int64_t last = (c + 1) * chunk;
         if (last >= n || keys[last] != key) break;
     }
-    table[std::int64_t{key} * D + col] += sum;
+    table.at(key)[col] += sum;
 }
 
 }  // namespace
@@ -112,16 +138,35 @@ void embedding(const Exec& exec, Tensor x, ConstTensor word, ConstTensor positio
     TERA_LAUNCHED();
 }
 
-void embedding_backward(const Exec& exec, Tensor table_grad, ConstTensor dx, const std::int32_t* indices) {
+void embedding_part(const Exec& exec, Tensor x, ConstTensor table, TableRows rows, const std::int32_t* tokens) {
+    dispatch_float(x.dtype, [&](auto zero) {
+        using T = decltype(zero);
+        auto launch = [&](auto width) {
+            constexpr int step = decltype(width)::value;
+            std::int64_t groups = x.numel() / step;
+            embedding_part_kernel<device_t<T>, step><<<blocks_for(groups, 256, INT32_MAX), 256, 0, exec.gpu->stream>>>(
+                dptr<T>(x), dptr<T>(table), rows.first, table.rows(), tokens, groups, x.cols());
+        };
+        constexpr int pack = Pack<device_t<T>>::n;
+        if (x.cols() % pack == 0)
+            launch(std::integral_constant<int, pack>{});
+        else
+            launch(std::integral_constant<int, 1>{});
+    });
+    TERA_LAUNCHED();
+}
+
+void embedding_backward(const Exec& exec, Tensor table_grad, ConstTensor dx, const std::int32_t* indices,
+                        TableRows rows) {
     dispatch_float(dx.dtype, [&](auto zero) {
         using T = decltype(zero);
         using A = acc_t<T>;
         ArenaScope scope(*exec.arena);
         std::int64_t n = dx.rows(), D = dx.cols(), chunks = (n + chunk - 1) / chunk;
-        SortedIndices sorted = sort_indices(exec, indices, n, table_grad.rows());
+        SortedIndices sorted = sort_indices(exec, indices, n, rows.total);
         A* parts = exec.tensor(dtype_of<A>, {chunks, 2, D}).template ptr<A>();
         if (exec.counts() || n == 0) return;
-        A* table = table_grad.ptr<A>();
+        const OwnRows<A> table{table_grad.ptr<A>(), rows.first, table_grad.rows(), D};
         auto launch = [&](auto width) {
             constexpr int step = decltype(width)::value;
             dim3 grid(static_cast<unsigned>(chunks), blocks_for(D, 128 * step));

@@ -24,11 +24,15 @@ void fill_random(const Exec& exec, Tensor out, const RandomFill& fill) {
         using T = decltype(zero);
         T* p = out.ptr<T>();
         std::int64_t n = out.numel();
-        parallel_for(exec, (n + 3) / 4, 1 << 13, [&](std::int64_t g0, std::int64_t g1) {
-            for (std::int64_t g = g0; g < g1; ++g) {
-                F32x4 values = random_values(fill, static_cast<std::uint64_t>(g));
-                for (std::int64_t i = 4 * g, lane = 0; lane < 4 && i < n; ++i, ++lane)
-                    p[i] = static_cast<T>(values.v[lane]);
+        const std::int64_t run = fill.run;
+        parallel_for(exec, n, 1 << 15, [&](std::int64_t begin, std::int64_t end) {
+            for (std::int64_t i = begin; i < end;) {
+                const std::int64_t r = i / run, last = std::min(end, (r + 1) * run);
+                for (std::int64_t index = fill.first + r * fill.stride + i % run; i < last;) {
+                    F32x4 values = random_values(fill, static_cast<std::uint64_t>(index / 4));
+                    for (std::int64_t lane = index % 4; lane < 4 && i < last; ++lane, ++index, ++i)
+                        p[i] = static_cast<T>(values.v[lane]);
+                }
             }
         });
     });
@@ -39,7 +43,9 @@ void fill_random(const Exec& exec, Tensor out, const RandomFill& fill) {
 void fill_constant(const Exec& exec, Tensor out, double value) { TERA_DISPATCH(exec, fill_constant(exec, out, value)); }
 
 void fill_random(const Exec& exec, Tensor out, const RandomFill& fill) {
-    TERA_DISPATCH(exec, fill_random(exec, out, fill));
+    RandomFill known = fill;
+    if (known.run == 0) known.run = out.numel();
+    TERA_DISPATCH(exec, fill_random(exec, out, known));
 }
 
 }  // namespace tera::ops

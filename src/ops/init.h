@@ -12,6 +12,9 @@ struct RandomFill {
     double scale = 1;    ///< standard deviation, or the bound
     std::uint64_t seed = 0;
     std::uint64_t stream = 0;  ///< hash of the parameter's name
+    /// Which elements of the whole tensor these are: runs of `run` neighbours (0: all are one run), the r-th from
+    /// first + r stride.
+    std::int64_t first = 0, run = 0, stride = 0;
 };
 void fill_random(const Exec& exec, Tensor out, const RandomFill& fill);
 

@@ -10,6 +10,7 @@ struct Drop {
     DropoutSite site;
     std::int64_t B;
     const std::int64_t* sample;
+    SequencePiece piece;
 };
 
 template <class T, int step>
@@ -29,7 +30,7 @@ __global__ void dropout_add_kernel(T* out, const T* x, const T* y, const T* bias
         for (int k = 0; k < step; ++k) v[k] += widen(few.v[k]);
     }
     if (dropping) {
-        std::uint64_t element = static_cast<std::uint64_t>(row / drop.B * D + col);
+        std::uint64_t element = static_cast<std::uint64_t>(drop.piece.at(row / drop.B) * D + col);
         std::int64_t sample = drop.sample[row % drop.B];
         U32x4 words = dropout_words(drop.site, sample, element / 4);
 #pragma unroll
@@ -55,7 +56,12 @@ void dropout_add(const Exec& exec, Tensor out, ConstTensor x, ConstTensor y, Con
     dispatch_float(y.dtype, [&](auto zero) {
         using T = decltype(zero);
         const device_t<T>*px = x ? dptr<T>(x) : nullptr, *pb = bias ? dptr<T>(bias) : nullptr;
-        Drop drop{dropout_threshold(dropout.p), 1.0 / (1.0 - dropout.p), dropout.site, dropout.B, dropout.sample};
+        Drop drop{dropout_threshold(dropout.p),
+                  1.0 / (1.0 - dropout.p),
+                  dropout.site,
+                  dropout.B,
+                  dropout.sample,
+                  dropout.piece};
         auto launch = [&](auto width) {
             constexpr int step = decltype(width)::value;
             std::int64_t groups = y.numel() / step;

@@ -1,6 +1,6 @@
 // Dropout and the residual connection: out = x + dropout(y + bias).
-// An element of sample b at position s, feature d is dropped by a function of (site, sample number, (s + s0) D + d), so
-// the mask is never stored and does not depend on the layout.
+// An element of sample b at place s of the whole sequence, feature d is dropped by a function of (site, sample number,
+// s D + d), so the mask is never stored and does not depend on the layout.
 #pragma once
 
 #include "core/exec.h"
@@ -8,11 +8,25 @@
 
 namespace tera::ops {
 
+/// Where the rows that a rank holds stand in the whole sequence: two runs of it, one after the other, of which the rank
+/// holds the rows from `offset` on.
+struct SequencePiece {
+    std::int64_t offset = 0;
+    std::int64_t run = std::int64_t{1} << 62;  ///< length of the first run
+    std::int64_t first = 0, second = 0;        ///< where the runs begin
+
+    TERA_HOST_DEVICE std::int64_t at(std::int64_t s) const {
+        s += offset;
+        return s < run ? first + s : second + (s - run);
+    }
+};
+
 struct Dropout {
     double p = 0;
     DropoutSite site = {};
     std::int64_t B = 1;
     const std::int64_t* sample = nullptr;  ///< [B]
+    SequencePiece piece = {};
 };
 
 /// What a branch is added to: x + dropout(branch).

@@ -11,7 +11,8 @@ template <class A>
 void mask_row(A* factor, std::int64_t D, std::int64_t row, const Dropout& dropout) {
     std::uint32_t threshold = dropout_threshold(dropout.p);
     A keep = static_cast<A>(1.0 / (1.0 - dropout.p));
-    std::int64_t sample = dropout.sample[row % dropout.B], element = row / dropout.B * D, end = element + D;
+    std::int64_t sample = dropout.sample[row % dropout.B], element = dropout.piece.at(row / dropout.B) * D,
+                 end = element + D;
     for (std::int64_t i = 0; element < end;) {
         U32x4 words = dropout_words(dropout.site, sample, static_cast<std::uint64_t>(element / 4));
         for (std::int64_t lane = element % 4; lane < 4 && element < end; ++lane, ++element)

@@ -13,16 +13,19 @@ namespace tera {
 struct GradStats {
     double sum_squares = 0;
     std::int64_t zeros = 0;             ///< elements equal to 0
-    const Param* not_finite = nullptr;  ///< the first parameter whose gradient has an inf or a NaN; null: none
+    const Param* not_finite = nullptr;  ///< the first parameter here whose gradient has an inf or a NaN; null: none
+    bool finite_elsewhere = true;       ///< on the other ranks
 
-    bool finite() const { return not_finite == nullptr; }
+    bool finite() const { return not_finite == nullptr && finite_elsewhere; }
     double norm() const;  ///< sqrt(sum_squares)
 };
 
-GradStats measure_grads(const Exec& exec, const std::vector<Param*>& params);
-/// `measured`: of the parameters' gradients, in their order.
-GradStats grad_stats(const Measured& measured, const std::vector<Param*>& params);
-std::vector<Tensor> grads_of(const std::vector<Param*>& params);
+GradStats measure_grads(const Exec& exec, const std::vector<ParamSlice>& slices);
+/// `measured`: of the gradients of these, in their order.
+GradStats grad_stats(const Measured& measured, const std::vector<ParamSlice>& slices);
+std::vector<Tensor> grads_of(const std::vector<ParamSlice>& slices);
+/// Adds up what the ranks found.
+void agree(const Exec& exec, Comm& ranks, GradStats& grads);
 
 /// min(1, max_norm / (norm + 1e-6)); 1 when max_norm is 0 (clipping off).
 double clip_factor(double norm, double max_norm);

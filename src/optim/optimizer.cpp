@@ -10,12 +10,12 @@
 namespace tera {
 namespace {
 
-bool is_main(const Param& p) { return p.value.dtype == acc_dtype(p.value.dtype); }
+bool is_main(const ParamSlice& s) { return s.param->value.dtype == acc_dtype(s.param->value.dtype); }
 
 std::size_t aligned(std::size_t bytes) { return (bytes + Arena::alignment - 1) / Arena::alignment * Arena::alignment; }
 
-std::size_t main_bytes(const Param& p) {
-    return aligned(static_cast<std::size_t>(p.value.numel()) * size_of(acc_dtype(p.value.dtype)));
+std::size_t main_bytes(const ParamSlice& s) {
+    return aligned(static_cast<std::size_t>(s.count) * size_of(acc_dtype(s.param->value.dtype)));
 }
 
 /// The threads share the touching of fresh pages.
@@ -36,32 +36,39 @@ std::unique_ptr<OptimizerBackend> make_backend(const OptimizerTensors& tensors, 
 
 }  // namespace
 
-std::int64_t Optimizer::state_bytes(const UpdateRule& rule, const std::vector<Param*>& params) {
+std::int64_t Optimizer::state_bytes(const UpdateRule& rule, const std::vector<ParamSlice>& slices) {
     std::size_t bytes = 0;
     const std::size_t states = rule.states().size();
-    for (const Param* p : params) bytes += main_bytes(*p) * (states + (is_main(*p) ? 0 : 1));
+    for (const ParamSlice& s : slices) bytes += main_bytes(s) * (states + (is_main(s) ? 0 : 1));
     return static_cast<std::int64_t>(bytes);
 }
 
-Optimizer::Optimizer(std::unique_ptr<UpdateRule> rule, std::vector<Param*> params, Arena& arena, const Exec& exec)
+Optimizer::Optimizer(std::unique_ptr<UpdateRule> rule, const std::vector<Param*>& params, Arena& arena,
+                     const Exec& exec)
+    : Optimizer(std::move(rule), Share{whole_slices(params), whole_slices(params), nullptr}, arena, exec) {}
+
+Optimizer::Optimizer(std::unique_ptr<UpdateRule> rule, Share share, Arena& arena, const Exec& exec)
     : rule_(std::move(rule)) {
-    tensors_.params = std::move(params);
+    tensors_.slices = std::move(share.owned);
+    tensors_.counted = std::move(share.counted);
+    tensors_.agreement = share.agreement;
     const std::size_t kinds = rule_->states().size();
     TERA_CHECK(kinds <= UpdateBlock<float>::max_states, kinds, " states");
     tensors_.states.resize(kinds);
-    tensors_.decoupled.assign(tensors_.params.size(), 0);
+    tensors_.decoupled.assign(tensors_.slices.size(), 0);
     // One allocation for all, cut here: the arena need not grow.
-    const auto bytes = static_cast<std::size_t>(state_bytes(*rule_, tensors_.params));
+    const auto bytes = static_cast<std::size_t>(state_bytes(*rule_, tensors_.slices));
     std::byte* const all = arena.allocate(bytes);
     std::byte* next = all;
-    auto take = [&](const Param& p) {
-        Tensor t(next, acc_dtype(p.value.dtype), p.value.device, p.value.shape);
-        if (next != nullptr) next += main_bytes(p);
+    auto take = [&](const ParamSlice& s) {
+        const Tensor value = s.value();
+        Tensor t(next, acc_dtype(value.dtype), value.device, value.shape);
+        if (next != nullptr) next += main_bytes(s);
         return t;
     };
-    for (const Param* p : tensors_.params) {
-        tensors_.main.push_back(is_main(*p) ? p->value : take(*p));
-        for (auto& of_kind : tensors_.states) of_kind.push_back(take(*p));
+    for (const ParamSlice& s : tensors_.slices) {
+        tensors_.main.push_back(is_main(s) ? s.value() : take(s));
+        for (auto& of_kind : tensors_.states) of_kind.push_back(take(s));
     }
     backend_ = make_backend(tensors_, arena, exec);
     if (arena.kind() == Arena::Kind::counting) return;
@@ -102,31 +109,32 @@ StepResult Optimizer::finish(const Exec&) {
 std::vector<OptimizerTensor> Optimizer::state() const {
     std::vector<OptimizerTensor> all;
     const std::vector<std::string> kinds = rule_->states();
-    for (std::size_t i = 0; i < tensors_.params.size(); ++i) {
-        const Param& p = *tensors_.params[i];
-        if (!is_main(p)) all.push_back({p.name, "master", tensors_.main[i]});
-        for (std::size_t k = 0; k < kinds.size(); ++k) all.push_back({p.name, kinds[k], tensors_.states[k][i]});
+    for (std::size_t i = 0; i < tensors_.slices.size(); ++i) {
+        const ParamSlice& s = tensors_.slices[i];
+        if (!is_main(s)) all.push_back({s.param->name, "master", tensors_.main[i], s.begin});
+        for (std::size_t k = 0; k < kinds.size(); ++k)
+            all.push_back({s.param->name, kinds[k], tensors_.states[k][i], s.begin});
     }
     return all;
 }
 
 void Optimizer::copy_values_to_main(const Exec& exec) {
-    for (std::size_t i = 0; i < tensors_.params.size(); ++i) {
-        const Param& p = *tensors_.params[i];
-        if (!is_main(p)) ops::convert(exec, tensors_.main[i], p.value);
+    for (std::size_t i = 0; i < tensors_.slices.size(); ++i) {
+        const ParamSlice& s = tensors_.slices[i];
+        if (!is_main(s)) ops::convert(exec, tensors_.main[i], s.value());
     }
 }
 
 void Optimizer::copy_main_to_values(const Exec& exec) {
-    for (std::size_t i = 0; i < tensors_.params.size(); ++i) {
-        const Param& p = *tensors_.params[i];
-        if (!is_main(p)) ops::convert(exec, p.value, tensors_.main[i]);
+    for (std::size_t i = 0; i < tensors_.slices.size(); ++i) {
+        const ParamSlice& s = tensors_.slices[i];
+        if (!is_main(s)) ops::convert(exec, s.value(), tensors_.main[i]);
     }
 }
 
 void Optimizer::use_decoupled_lr(const std::vector<const Param*>& params) {
-    for (std::size_t i = 0; i < tensors_.params.size(); ++i) {
-        tensors_.decoupled[i] = std::find(params.begin(), params.end(), tensors_.params[i]) != params.end();
+    for (std::size_t i = 0; i < tensors_.slices.size(); ++i) {
+        tensors_.decoupled[i] = std::find(params.begin(), params.end(), tensors_.slices[i].param) != params.end();
     }
 }
 

@@ -209,9 +209,11 @@ class CudaOptimizer final : public OptimizerBackend {
   public:
     CudaOptimizer(const OptimizerTensors& tensors, Arena& arena, const Exec& exec)
         : tensors_(tensors),
-          measuring_(grads_of(tensors.params), arena, exec),
-          table_(arena.tensor(DType::u8, {static_cast<std::int64_t>(tensors.params.size() * sizeof(DeviceParam))})),
+          measuring_(grads_of(tensors.counted), arena, exec),
+          table_(arena.tensor(DType::u8, {static_cast<std::int64_t>(tensors.slices.size() * sizeof(DeviceParam))})),
           found_(sizeof(Measured), exec.gpu) {
+        TERA_CHECK(tensors.agreement == nullptr && tensors.counted.size() == tensors.slices.size(),
+                   "several ranks on GPUs are not built yet");
         for (const Tensor& t : tensors.main)
             TERA_CHECK(t.dtype == tensors.main[0].dtype, "main weights in ", name_of(t.dtype), " beside ",
                        name_of(tensors.main[0].dtype));
@@ -222,7 +224,7 @@ class CudaOptimizer final : public OptimizerBackend {
         found_.start(exec, measuring_.result());
     }
     void step(const Exec& exec, const UpdateRule& rule, const StepArgs& args, bool measured) override;
-    GradStats grads() override { return grad_stats(*static_cast<const Measured*>(found_.wait()), tensors_.params); }
+    GradStats grads() override { return grad_stats(*static_cast<const Measured*>(found_.wait()), tensors_.counted); }
 
   private:
     void upload_table(const Exec& exec);
@@ -238,8 +240,8 @@ class CudaOptimizer final : public OptimizerBackend {
 
 void CudaOptimizer::upload_table(const Exec& exec) {
     std::vector<DeviceParam> table;
-    for (std::size_t i = 0; i < tensors_.params.size(); ++i) {
-        const Param& p = *tensors_.params[i];
+    for (std::size_t i = 0; i < tensors_.slices.size(); ++i) {
+        const Param& p = *tensors_.slices[i].param;
         DeviceParam entry{};
         entry.weight = tensors_.main[i].data;
         entry.value = p.value.data == tensors_.main[i].data ? nullptr : p.value.data;

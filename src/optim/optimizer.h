@@ -30,16 +30,20 @@ struct OptimizerTensor {
     std::string param;
     std::string kind;  ///< "master" (absent where the values are the main weights), "exp_avg", ...
     Tensor tensor;
+    /// Of this rank's piece of the parameter; the first of the elements that are here, where not all are.
+    std::int64_t begin = 0;
 };
 
 class OptimizerBackend;
 
 /// What a step works on, in the order of the parameters.
 struct OptimizerTensors {
-    std::vector<Param*> params;
+    std::vector<ParamSlice> slices;
     std::vector<Tensor> main;
-    std::vector<std::vector<Tensor>> states;  ///< [state][parameter]
+    std::vector<std::vector<Tensor>> states;  ///< [state][slice]
     std::vector<char> decoupled;              ///< takes StepArgs::decoupled_lr
+    std::vector<ParamSlice> counted;          ///< what measure looks at
+    Comm* agreement = nullptr;                ///< whose ranks' measures are added up; null: only this one's
 };
 
 struct StepArgs {
@@ -60,7 +64,14 @@ struct StepResult {
 class Optimizer {
   public:
     /// Main weights are cloned from the parameters' values; memory for them and the state comes from `arena`.
-    Optimizer(std::unique_ptr<UpdateRule> rule, std::vector<Param*> params, Arena& arena, const Exec& exec);
+    Optimizer(std::unique_ptr<UpdateRule> rule, const std::vector<Param*>& params, Arena& arena, const Exec& exec);
+    /// On several ranks: this one updates `owned` and looks at the gradients of `counted`; what all ranks of
+    /// `agreement` see is added up, and all of them clip and skip alike.
+    struct Share {
+        std::vector<ParamSlice> owned, counted;
+        Comm* agreement = nullptr;
+    };
+    Optimizer(std::unique_ptr<UpdateRule> rule, Share share, Arena& arena, const Exec& exec);
     ~Optimizer();
 
     void measure(const Exec& exec);
@@ -76,7 +87,6 @@ class Optimizer {
     std::vector<OptimizerTensor> state() const;
     /// The main weights, whether they are copies or the values themselves, in the order of the parameters.
     const std::vector<Tensor>& main_weights() const { return tensors_.main; }
-    const std::vector<Param*>& params() const { return tensors_.params; }
 
     /// After the values were loaded or initialised anew.
     void copy_values_to_main(const Exec& exec);
@@ -86,7 +96,7 @@ class Optimizer {
     /// Marks the parameters that take StepArgs::decoupled_lr.
     void use_decoupled_lr(const std::vector<const Param*>& params);
 
-    static std::int64_t state_bytes(const UpdateRule& rule, const std::vector<Param*>& params);
+    static std::int64_t state_bytes(const UpdateRule& rule, const std::vector<ParamSlice>& slices);
 
   private:
     std::unique_ptr<UpdateRule> rule_;

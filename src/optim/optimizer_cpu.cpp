@@ -1,6 +1,7 @@
 #include <algorithm>
 #include <cstring>
 
+#include "ops/convert.h"
 #include "optim/optimizer_backend.h"
 #include "optim/pieces.h"
 
@@ -33,7 +34,10 @@ class CpuOptimizer final : public OptimizerBackend {
     explicit CpuOptimizer(const OptimizerTensors& tensors)
         : tensors_(tensors), pieces_(cut_into_pieces(tensors.main)) {}
 
-    void measure(const Exec& exec) override { grads_ = measure_grads(exec, tensors_.params); }
+    void measure(const Exec& exec) override {
+        grads_ = measure_grads(exec, tensors_.counted);
+        if (tensors_.agreement != nullptr) agree(exec, *tensors_.agreement, grads_);
+    }
     void step(const Exec& exec, const UpdateRule& rule, const StepArgs& args, bool measured) override;
     GradStats grads() override { return grads_; }
 
@@ -48,7 +52,8 @@ class CpuOptimizer final : public OptimizerBackend {
 
 void CpuOptimizer::step(const Exec& exec, const UpdateRule& rule, const StepArgs& args, bool measured) {
     if (args.skip_not_finite && !grads_.finite()) {
-        if (args.zero_grad) zero_grads(tensors_.params, exec);
+        if (args.zero_grad)
+            for (const ParamSlice& s : tensors_.slices) ops::fill_zero(exec, s.grad());
         return;
     }
     double factor = args.grad_factor;
@@ -65,28 +70,29 @@ void CpuOptimizer::step(const Exec& exec, const UpdateRule& rule, const StepArgs
 template <class T>
 void CpuOptimizer::step_piece(const Piece& piece, const UpdateRule& rule, const StepArgs& args, double factor) const {
     const auto index = static_cast<std::size_t>(piece.tensor);
-    const Param& param = *tensors_.params[index];
-    const std::size_t grad_size = size_of(param.grad.dtype);
+    const ParamSlice& slice = tensors_.slices[index];
+    const Tensor value = slice.value(), grad = slice.grad();
+    const std::size_t grad_size = size_of(grad.dtype);
     UpdateBlock<T> block;
     block.lr = tensors_.decoupled[index] && args.decoupled_lr >= 0 ? args.decoupled_lr : args.lr;
-    block.weight_decay = param.weight_decay ? args.weight_decay : 0;
+    block.weight_decay = slice.param->weight_decay ? args.weight_decay : 0;
     block.grad_factor = factor;
     T converted[block_elements];
     for (std::int64_t begin = piece.begin; begin < piece.end; begin += block_elements) {
         block.n = std::min(block_elements, piece.end - begin);
         block.weight = tensors_.main[index].ptr<T>() + begin;
-        block.grad = grad_as<T>(param.grad, begin, block.n, converted);
+        block.grad = grad_as<T>(grad, begin, block.n, converted);
         for (std::size_t k = 0; k < tensors_.states.size(); ++k)
             block.state[k] = tensors_.states[k][index].template ptr<T>() + begin;
         rule.update(block);
         if constexpr (std::is_same_v<T, float>) {
-            if (param.value.dtype == DType::bf16)
-                convert(param.value.ptr<bf16_t>() + begin, block.weight, block.n);
-            else if (param.value.dtype == DType::f16)
-                convert(param.value.ptr<f16_t>() + begin, block.weight, block.n);
+            if (value.dtype == DType::bf16)
+                convert(value.ptr<bf16_t>() + begin, block.weight, block.n);
+            else if (value.dtype == DType::f16)
+                convert(value.ptr<f16_t>() + begin, block.weight, block.n);
         }
         if (args.zero_grad) {
-            std::memset(param.grad.data + static_cast<std::size_t>(begin) * grad_size, 0,
+            std::memset(grad.data + static_cast<std::size_t>(begin) * grad_size, 0,
                         static_cast<std::size_t>(block.n) * grad_size);
         }
     }

@@ -123,6 +123,7 @@ class StepBench {
     std::optional<TrainingParts> parts_;
     std::optional<RandomBatches> batches_;
     Timers no_timers_{0}, phase_timers_{2};
+    std::optional<Pipeline> plain_pipeline_, timed_pipeline_;
     std::optional<TrainStep> plain_step_, timed_step_;
     std::int64_t steps_done_ = 0;
 };
@@ -159,11 +160,13 @@ void StepBench::set_up() {
     result_.micro_batches = make_batch_schedule(config()).at(0).micro_batches;
     batches_.emplace(config().seq_length, config().micro_batch_size, vocab.size,
                      std::clamp<std::int64_t>(2 * result_.micro_batches, 2, 16));
-    const auto parts = [&](Timers& timers) {
-        return TrainStep::Parts{parts_->model(), parts_->optimizer(), parts_->scaler(), *workspace_, *upload_, timers};
+    const auto make = [&](std::optional<Pipeline>& pipeline, std::optional<TrainStep>& step, Timers& timers) {
+        pipeline.emplace(Pipeline::Parts{parts_->chunks(), parts_->mesh(), *workspace_, *upload_, timers});
+        step.emplace(TrainStep::Parts{*pipeline, parts_->sync(), parts_->optimizer(), parts_->scaler(), timers},
+                     parts_->step_settings());
     };
-    plain_step_.emplace(parts(no_timers_), parts_->step_settings());
-    timed_step_.emplace(parts(phase_timers_), parts_->step_settings());
+    make(plain_pipeline_, plain_step_, no_timers_);
+    make(timed_pipeline_, timed_step_, phase_timers_);
     phase_timers_.wait_with([this] { engine_->synchronize(); });
     engine_->synchronize();
     result_.model_at = seconds_since_process_start();
@@ -229,7 +232,7 @@ void StepBench::note_memory() {
                       {"activations, kept", ctx.keep.arena->held()},
                       {"activations, temporary", ctx.temp.arena->held()},
                       {"activations, recomputed", ctx.redo.arena->held()},
-                      {"rotary angles", parts_->model().table_bytes()},
+                      {"rotary angles", parts_->table_bytes()},
                       {"upload buffers", upload},
                       {"library workspace", engine_->own_bytes()}};
     const Engine::Memory seen = engine_->memory_info();

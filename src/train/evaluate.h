@@ -4,7 +4,7 @@
 #include <cstdint>
 #include <functional>
 
-#include "train/train_step.h"
+#include "train/pipeline.h"
 
 namespace tera {
 
@@ -15,8 +15,7 @@ struct EvaluationRequest {
     std::function<void(std::int64_t)> progress{};
 };
 
-/// Σ loss and Σ tokens over everything evaluated.
-LossSum evaluate(const Decoder& model, Workspace& workspace, BatchUpload& upload, const MicroBatchSource& next,
-                 const EvaluationRequest& request);
+/// Σ loss and Σ tokens over everything evaluated, on all ranks.
+LossSum evaluate(Pipeline& pipeline, const MicroBatchSource& next, const EvaluationRequest& request);
 
 }  // namespace tera

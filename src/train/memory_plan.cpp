@@ -44,20 +44,19 @@ std::string MemoryPlan::text() const {
 MemoryPlan plan_memory(const RunConfig& config, std::int64_t true_vocab, Workspace& dry) {
     TrainingParts parts(config, true_vocab, dry);
     const MicroBatch batch = batch_shape(config);
-    Ctx ctx = dry.ctx();
-    Decoder::Saved saved;
+    BatchUpload no_upload{Engine()};
+    Timers no_timers(0);
+    Pipeline pipeline({parts.chunks(), parts.mesh(), dry, no_upload, no_timers});
     const Tensor sums(reinterpret_cast<std::byte*>(Arena::alignment), DType::f64, dry.engine().device(), {2});
-    parts.model().forward(ctx, batch, 1, saved, sums);
-    parts.model().backward(ctx, batch, saved);
-    dry.reset();
-    parts.model().evaluate(ctx, batch, sums);
-    dry.reset();
+    const Pipeline::Work work{[&]() -> const MicroBatch& { return batch; }, 1, sums};
+    pipeline.train(work);
+    pipeline.evaluate(work);
     MemoryPlan plan;
     plan.weights = parts.weights_bytes();
     plan.optimizer = parts.optimizer_bytes();
     plan.activations = dry.kept_peak();
     plan.scratch = dry.scratch_peak();
-    plan.tables = parts.model().table_bytes();
+    plan.tables = parts.table_bytes();
     if (dry.engine().device() != Device::cpu) plan.batches = Uploader::device_bytes(batch_bytes(config));
     plan.libraries = dry.engine().own_bytes();
     return plan;

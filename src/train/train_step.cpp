@@ -34,52 +34,42 @@ std::string SampleRange::text() const { return first < 0 ? "" : cat(" (samples "
 TrainStep::TrainStep(const Parts& parts, const Settings& settings)
     : parts_(parts),
       settings_(settings),
-      sums_memory_(Arena::Kind::real, parts.workspace.engine().memory()),
-      sums_(loss_sums(parts.workspace.engine().exec(sums_memory_, parts.workspace.pool()))),
-      loss_(sums_.bytes(), parts.workspace.engine().gpu()) {}
-
-void TrainStep::forward_backward(const MicroBatch& batch, double scale) {
-    Ctx ctx = parts_.workspace.ctx();
-    const MicroBatch on_device = parts_.upload.put(batch);
-    {
-        Timers::Scope timer(parts_.timers, "forward-compute", 2);
-        const ProfileRange range("forward");
-        parts_.model.forward(ctx, on_device, scale, saved_, sums_);
-    }
-    {
-        Timers::Scope timer(parts_.timers, "backward-compute", 2);
-        const ProfileRange range("backward");
-        parts_.model.backward(ctx, on_device, saved_);
-    }
-    parts_.workspace.reset();
-}
+      sums_memory_(Arena::Kind::real, parts.pipeline.workspace().engine().memory()),
+      sums_(loss_sums(parts.pipeline.workspace().engine().exec(sums_memory_, parts.pipeline.workspace().pool()))),
+      loss_(sums_.bytes(), parts.pipeline.workspace().engine().gpu()) {}
 
 double TrainStep::accumulate(const MicroBatchSource& next, std::int64_t micro_batches, std::int64_t iteration,
                              SampleRange& samples) {
     Timers::Scope timer(parts_.timers, "forward-backward", 1);
     const double loss_scale = parts_.scaler ? parts_.scaler->scale() : 1;
+    const double all = static_cast<double>(micro_batches * parts_.pipeline.mesh().shape().dp);
     double tokens = 0;
-    for (std::int64_t m = 0; m < micro_batches; ++m) {
-        const ProfileRange range("micro-batch", m);
-        parts_.timers.start("batch-generator", 2);
-        const MicroBatch& batch = next();
-        parts_.timers.stop("batch-generator");
+    Pipeline::Work work{next, micro_batches, sums_};
+    work.grad_scale = [&](const MicroBatch& batch) {
         samples.add(batch);
         const double count = tokens_of(batch);
         tokens += count;
-        const double share =
-            settings_.per_token_loss ? 1 : 1 / (std::max(count, 1.0) * static_cast<double>(micro_batches));
-        forward_backward(batch, loss_scale * share);
+        return settings_.per_token_loss ? loss_scale : loss_scale * (1 / (std::max(count, 1.0) * all));
+    };
+    work.loss_known = [&](std::int64_t m, const MicroBatch& batch) {
         // A GPU tells at the end of the step.
-        if (settings_.check_for_nan && on_cpu() && !std::isfinite(sums_.ptr<double>()[0])) {
-            SampleRange these;
-            these.add(batch);
-            throw Error(cat("found NaN in local forward loss calculation: lm loss is ", sums_.ptr<double>()[0],
-                            " in iteration ", iteration, ", micro-batch ", m + 1, " of ", micro_batches, these.text(),
-                            nan_advice));
-        }
-    }
+        if (!settings_.check_for_nan || !on_cpu() || std::isfinite(sums_.ptr<double>()[0])) return;
+        SampleRange these;
+        these.add(batch);
+        throw Error(cat("found NaN in local forward loss calculation: lm loss is ", sums_.ptr<double>()[0],
+                        " in iteration ", iteration, ", micro-batch ", m + 1, " of ", micro_batches, these.text(),
+                        nan_advice));
+    };
+    parts_.pipeline.train(work);
     return tokens;
+}
+
+double TrainStep::sum_over_dp(double x) const {
+    Comm& dp = parts_.pipeline.mesh().dp();
+    if (dp.size() == 1) return x;
+    TERA_CHECK(on_cpu(), "sums over ranks on the host");
+    dp.all_reduce(parts_.pipeline.workspace().ctx().temp, tensor_over(&x, {1}), Reduce::sum);
+    return x;
 }
 
 StepOutcome TrainStep::run(const MicroBatchSource& next, std::int64_t micro_batches, const StepRates& rates,
@@ -87,7 +77,10 @@ StepOutcome TrainStep::run(const MicroBatchSource& next, std::int64_t micro_batc
     const ProfileRange range("step", iteration);
     SampleRange samples;
     const double tokens = accumulate(next, micro_batches, iteration, samples);
-    const Exec exec = parts_.workspace.ctx().temp;
+    const Exec exec = parts_.pipeline.workspace().ctx().temp;
+    parts_.sync.finish_gradients(exec);
+    if (settings_.with_gradients) settings_.with_gradients();
+    parts_.pipeline.share(exec, sums_);
     loss_.start(exec, sums_);
     ops::fill_zero(exec, sums_);
 
@@ -97,7 +90,7 @@ StepOutcome TrainStep::run(const MicroBatchSource& next, std::int64_t micro_batc
     parts_.optimizer.measure(exec);
     parts_.timers.stop("optimizer-clip-main-grad");
     double factor = parts_.scaler ? parts_.scaler->inverse() : 1;  // of the scale that backward used
-    if (settings_.per_token_loss) factor /= std::max(tokens, 1.0);
+    if (settings_.per_token_loss) factor /= std::max(sum_over_dp(tokens), 1.0);
     parts_.timers.start("optimizer-inner-step", 1);
     parts_.optimizer.step(exec, {.lr = rates.learning_rate,
                                  .weight_decay = rates.weight_decay,
@@ -106,6 +99,7 @@ StepOutcome TrainStep::run(const MicroBatchSource& next, std::int64_t micro_batc
                                  .decoupled_lr = rates.decoupled_learning_rate,
                                  .clip_norm = settings_.clip_grad,
                                  .skip_not_finite = parts_.scaler.has_value() || settings_.check_for_nan});
+    parts_.sync.finish_step(exec);
     parts_.timers.stop("optimizer-inner-step");
 
     const StepResult result = parts_.optimizer.finish(exec);
@@ -117,7 +111,8 @@ StepOutcome TrainStep::run(const MicroBatchSource& next, std::int64_t micro_batc
                         iteration, samples.text(), nan_advice));
     }
     if (settings_.check_for_nan && !result.grads.finite()) {
-        throw Error(cat("found NaN in local grad norm: the gradient of ", result.grads.not_finite->name,
+        const Param* bad = result.grads.not_finite;
+        throw Error(cat("found NaN in local grad norm: the gradient of ", bad ? bad->name : "another rank",
                         " is not finite in iteration ", iteration, samples.text(), nan_advice));
     }
     outcome.skipped = result.skipped;

@@ -1,6 +1,7 @@
 // One optimizer step: M micro-batches forward and backward, gradients looked at, weights updated.
 //
-//   objective   (1/M) Σ_m (Σ_t mask loss / Σ_t mask)_m, or with per_token_loss Σ mask loss / Σ mask over the whole step
+//   objective   mean over all micro-batches of the step, on all ranks, of Σ_t mask loss / Σ_t mask, or with
+//               per_token_loss Σ mask loss / Σ mask over the whole step
 //   backward    gradients of loss_scale · objective (· Σ mask) accumulate over the micro-batches
 //   overflow    a gradient that is not finite under a loss scaler: no update, the scale may shrink
 //   update      gradient ← gradient / loss_scale · min(1, clip / (norm + 1e-6)), then the optimizer's rule
@@ -16,17 +17,12 @@
 #include <string>
 
 #include "core/readback.h"
-#include "model/decoder.h"
 #include "optim/loss_scaler.h"
 #include "optim/optimizer.h"
-#include "train/batch_upload.h"
-#include "train/timers.h"
-#include "train/workspace.h"
+#include "parallel/grad_sync.h"
+#include "train/pipeline.h"
 
 namespace tera {
-
-/// Hands out the next micro-batch; it stays valid until the next call.
-using MicroBatchSource = std::function<const MicroBatch&()>;
 
 struct StepRates {
     double learning_rate = 0;
@@ -35,7 +31,7 @@ struct StepRates {
 };
 
 struct StepOutcome {
-    LossSum loss;                                 ///< over all micro-batches
+    LossSum loss;                                 ///< over all micro-batches of all ranks
     bool skipped = false;                         ///< overflow: weights, optimizer and schedule stay as they were
     std::optional<double> grad_norm, grad_zeros;  ///< before clipping, loss scale removed; absent when skipped
 
@@ -55,13 +51,14 @@ class TrainStep {
         double clip_grad = 1;
         bool per_token_loss = false;
         bool check_for_nan = true;  ///< a loss or gradient that is not finite is an Error, and no update is made
+        /// Called when the gradients of a step are complete, before the optimizer; may be empty.
+        std::function<void()> with_gradients = {};
     };
     struct Parts {
-        Decoder& model;
+        Pipeline& pipeline;
+        GradSync& sync;
         Optimizer& optimizer;
         std::optional<LossScaler>& scaler;
-        Workspace& workspace;
-        BatchUpload& upload;
         Timers& timers;
     };
 
@@ -72,15 +69,15 @@ class TrainStep {
                     std::int64_t iteration);
 
   private:
-    /// Forward and backward of all micro-batches: loss and gradients accumulate. Returns Σ mask.
+    /// Forward and backward of this rank's micro-batches: loss and gradients accumulate. Returns Σ mask.
     double accumulate(const MicroBatchSource& next, std::int64_t micro_batches, std::int64_t iteration,
                       SampleRange& samples);
-    void forward_backward(const MicroBatch& batch, double scale);
-    bool on_cpu() const { return parts_.workspace.engine().device() == Device::cpu; }
+    /// Σ over the ranks that have other samples.
+    double sum_over_dp(double x) const;
+    bool on_cpu() const { return parts_.pipeline.workspace().engine().device() == Device::cpu; }
 
     Parts parts_;
     Settings settings_;
-    Decoder::Saved saved_;
     Arena sums_memory_;
     Tensor sums_;  ///< [2] Σ mask loss and Σ mask of the step
     Readback loss_;

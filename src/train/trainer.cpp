@@ -209,7 +209,7 @@ void Trainer::evaluate_and_print(Split split, EvalPlace place) {
         };
     }
     const LossSum sum = evaluate(
-        parts_->model(), workspace_, upload_, [&]() -> const MicroBatch& { return data_->next(split); }, request);
+        *pipeline_, [&]() -> const MicroBatch& { return data_->next(split); }, request);
     if (split == Split::valid) state_.consumed_valid_samples += config_.eval_iters * per_iteration;
     const NamedLosses losses = {{"lm loss", sum.tokens > 0 ? sum.loss / sum.tokens : 0}};
     timers_.stop("evaluate");
@@ -226,7 +226,7 @@ void Trainer::save() {
     print(checkpoint_lines_.saving(state_.iteration, config_.save));
     const CheckpointState state =
         checkpoint_state_of(state_, {config_, schedule_, parts_->scaler(), parts_->optimizer().steps()});
-    const SaveReport report = save_checkpoint({parts_->model().config(), parts_->params(), parts_->optimizer().state(),
+    const SaveReport report = save_checkpoint({parts_->model_config(), parts_->params(), parts_->optimizer().state(),
                                                tokenizer_->files(), tokenizer_->eod(), state, workspace_.ctx().temp},
                                               {.folder = config_.save,
                                                .optimizer = !config_.no_save_optim,

@@ -99,6 +99,7 @@ class Trainer {
 
     std::unique_ptr<Tokenizer> tokenizer_;
     std::unique_ptr<TrainingParts> parts_;
+    std::unique_ptr<Pipeline> pipeline_;
     std::unique_ptr<TrainStep> step_;
     std::optional<BatchSchedule> batches_;
     LrSchedule schedule_;

@@ -153,8 +153,10 @@ void Trainer::set_up_model() {
               config_.num_layers, ")"));
     print(cat(" > memory: weights and gradients ", human_bytes(parts_->weights_bytes()), ", optimizer ",
               human_bytes(parts_->optimizer_bytes()), ", ", pool_.size(), pool_.size() == 1 ? " thread" : " threads"));
+    pipeline_ =
+        std::make_unique<Pipeline>(Pipeline::Parts{parts_->chunks(), parts_->mesh(), workspace_, upload_, timers_});
     step_ = std::make_unique<TrainStep>(
-        TrainStep::Parts{parts_->model(), parts_->optimizer(), parts_->scaler(), workspace_, upload_, timers_},
+        TrainStep::Parts{*pipeline_, parts_->sync(), parts_->optimizer(), parts_->scaler(), timers_},
         parts_->step_settings());
 }
 
@@ -194,7 +196,7 @@ void Trainer::load_from(const CheckpointLocation& location, bool finetune) {
     const bool resume = location.has_state && !finetune && !location.release;
     if (resume) print_changes(read_checkpoint_state(location));
     const LoadResult result = load_checkpoint(
-        location, {parts_->model().config(), parts_->params(), parts_->optimizer().state(), workspace_.ctx().temp},
+        location, {parts_->model_config(), parts_->params(), parts_->optimizer().state(), workspace_.ctx().temp},
         {.finetune = finetune, .optimizer = !config_.no_load_optim});
     print(checkpoint_lines_.version());
     for (const std::string& notice : result.notices) print(notice);

@@ -10,26 +10,72 @@ namespace {
 /// Word embedding and output matrix: what --decoupled-lr is for.
 bool takes_decoupled_lr(const Param& p) { return p.name == "embedding.word.weight" || p.name == "lm_head.weight"; }
 
+const Mesh& one_rank() {
+    static const Mesh mesh;
+    return mesh;
+}
+
 }  // namespace
+
+MeshShape mesh_shape_from(const RunConfig& c) {
+    return {.tp = static_cast<int>(c.tensor_model_parallel_size),
+            .cp = static_cast<int>(c.context_parallel_size),
+            .dp = static_cast<int>(c.data_parallel_size),
+            .pp = static_cast<int>(c.pipeline_model_parallel_size),
+            .pp_before_dp = c.use_tp_pp_dp_mapping};
+}
+
+std::vector<ModelSlice> slices_of_stage(const RunConfig& config, int stage) {
+    const LayerPlan plan = plan_layers(layer_plan_request(config));
+    const auto& ranges = plan.stages[static_cast<std::size_t>(stage)];
+    std::vector<ModelSlice> slices;
+    for (std::size_t c = 0; c < ranges.size(); ++c) {
+        slices.push_back({ranges[c].first, ranges[c].count, stage == 0 && c == 0,
+                          stage + 1 == static_cast<int>(plan.stages.size()) && c + 1 == ranges.size()});
+    }
+    return slices;
+}
 
 TrainingParts::TrainingParts(const RunConfig& config, std::int64_t true_vocab, Workspace& workspace,
                              const MemoryPlan& plan)
-    : weights_arena_(workspace.kind(), workspace.engine().memory()),
+    : TrainingParts(config, true_vocab, workspace, plan, one_rank()) {}
+
+TrainingParts::TrainingParts(const RunConfig& config, std::int64_t true_vocab, Workspace& workspace,
+                             const MemoryPlan& plan, const Mesh& mesh)
+    : mesh_(mesh),
+      weights_arena_(workspace.kind(), workspace.engine().memory()),
       optimizer_arena_(workspace.kind(), workspace.engine().memory()) {
     weights_arena_.reserve(plan.weights);
     optimizer_arena_.reserve(plan.optimizer);
     const auto seed = static_cast<std::uint64_t>(config.seed);
     const Exec exec = workspace.ctx().temp;
-    model_ = std::make_unique<Decoder>(model_config_from(config, config.padded_vocab_size, true_vocab),
-                                       recompute_from(config), seed);
-    params_ = params_of(*model_);
-    allocate_params(params_, weights_arena_, value_dtype_from(config), grad_dtypes_from(config));
+    const ModelConfig model = model_config_from(config, config.padded_vocab_size, true_vocab);
+    const int stage = mesh.place().pp;
+    for (const ModelSlice& slice : slices_of_stage(config, stage)) {
+        models_.push_back(
+            std::make_unique<Decoder>(model, recompute_from(config), seed, slice,
+                                      Regions{TpRegion(mesh.tp(), config.sequence_parallel), CpRegion(mesh.cp())}));
+        for (Param* p : params_of(*models_.back())) params_.push_back(p);
+    }
+    const bool distributed = config.use_distributed_optimizer;
+    sync_ = std::make_unique<GradSync>(
+        mesh, params_,
+        allocate_params(params_, weights_arena_, value_dtype_from(config), grad_dtypes_from(config),
+                        GradSync::pieces(mesh.shape(), distributed)),
+        distributed);
     init_params(params_, exec, seed);
     // The model that was built must be the one that was asked for.
-    const std::int64_t asked =
-        count_parameters(parameter_shape(config, config.padded_vocab_size), 1, {config.num_layers}).total;
-    TERA_CHECK(parameter_count() == asked, "parameters built and asked for: ", parameter_count(), ", ", asked);
-    optimizer_ = std::make_unique<Optimizer>(update_rule_from(config), params_, optimizer_arena_, exec);
+    const ParameterCount count = count_parameters(parameter_shape(config, config.padded_vocab_size), 1,
+                                                  plan_layers(layer_plan_request(config)).layers_per_stage());
+    const std::int64_t asked = count.per_rank[static_cast<std::size_t>(stage)][0];
+    std::int64_t built = 0;
+    for (const Param* p : params_) built += p->full_shape.numel();
+    TERA_CHECK(built == asked, "parameters built and asked for: ", built, ", ", asked);
+    Comm& agreement = sync_->norm_group();
+    optimizer_ = std::make_unique<Optimizer>(
+        update_rule_from(config),
+        Optimizer::Share{sync_->owned(), sync_->counted(), agreement.size() > 1 ? &agreement : nullptr},
+        optimizer_arena_, exec);
     if (config.decoupled_lr) {
         std::vector<const Param*> chosen;
         for (const Param* p : params_) {
@@ -41,6 +87,18 @@ TrainingParts::TrainingParts(const RunConfig& config, std::int64_t true_vocab, W
     // With a dynamic loss scale an overflow is part of normal operation.
     const bool check = config.check_for_nan_in_loss_and_grad && !(scaler_ && scaler_->dynamic());
     step_settings_ = {config.clip_grad, config.calculate_per_token_loss, check};
+}
+
+std::vector<Decoder*> TrainingParts::chunks() const {
+    std::vector<Decoder*> all;
+    for (const auto& model : models_) all.push_back(model.get());
+    return all;
+}
+
+std::size_t TrainingParts::table_bytes() const {
+    std::size_t bytes = 0;
+    for (const auto& model : models_) bytes += model->table_bytes();
+    return bytes;
 }
 
 std::int64_t TrainingParts::parameter_count() const {

@@ -1,7 +1,10 @@
-// The memory of a micro-batch: three arenas with the lifetimes a layer deals in (core/exec.h), on one device.
+// The memory of micro-batches: three arenas with the lifetimes a layer deals in (core/exec.h), on one device. In a
+// pipeline several micro-batches wait for their backward at the same time: each has a slot, with what it keeps.
 #pragma once
 
 #include <cstddef>
+#include <memory>
+#include <vector>
 
 #include "core/engine.h"
 
@@ -12,31 +15,33 @@ class Workspace {
     /// On the CPU.
     explicit Workspace(ThreadPool& pool) : Workspace(cpu_engine(), pool) {}
     Workspace(const Engine& engine, ThreadPool& pool, Arena::Kind kind = Arena::Kind::real)
-        : engine_(engine),
-          pool_(pool),
-          keep_(kind, engine.memory()),
-          temp_(kind, engine.memory()),
-          redo_(kind, engine.memory()) {}
+        : engine_(engine), pool_(pool), temp_(kind, engine.memory()), redo_(kind, engine.memory()) {
+        add_slots(1);
+    }
 
-    Ctx ctx() { return {exec(keep_), exec(temp_), exec(redo_)}; }
+    Ctx ctx(std::size_t slot = 0) {
+        add_slots(slot + 1);
+        return {exec(*keep_[slot]), exec(temp_), exec(redo_)};
+    }
     const Engine& engine() const { return engine_; }
     ThreadPool& pool() const { return pool_; }
-    Arena::Kind kind() const { return keep_.kind(); }
+    Arena::Kind kind() const { return temp_.kind(); }
 
-    /// Gives everything back; to be called when a micro-batch is done.
-    void reset() {
-        keep_.reset();
+    /// Gives back what the slot keeps, and all that is short-lived; to be called when its micro-batch is done.
+    void reset(std::size_t slot = 0) {
+        keep_[slot]->reset();
         temp_.reset();
         redo_.reset();
     }
-    std::size_t used() const { return keep_.used() + temp_.used() + redo_.used(); }
-    std::size_t peak() const { return keep_.peak() + temp_.peak() + redo_.peak(); }
-    std::size_t kept_peak() const { return keep_.peak() + redo_.peak(); }
+    std::size_t used() const { return sum_kept(&Arena::used) + temp_.used() + redo_.used(); }
+    std::size_t peak() const { return kept_peak() + temp_.peak(); }
+    std::size_t kept_peak() const { return sum_kept(&Arena::peak) + redo_.peak(); }
     std::size_t scratch_peak() const { return temp_.peak(); }
-    std::size_t held() const { return keep_.held() + temp_.held() + redo_.held(); }
+    std::size_t held() const { return sum_kept(&Arena::held) + temp_.held() + redo_.held(); }
     /// Takes all the memory that a dry run found to be needed.
     void reserve_like(const Workspace& plan) {
-        keep_.reserve(plan.keep_.peak());
+        add_slots(plan.keep_.size());
+        for (std::size_t i = 0; i < plan.keep_.size(); ++i) keep_[i]->reserve(plan.keep_[i]->peak());
         temp_.reserve(plan.temp_.peak());
         redo_.reserve(plan.redo_.peak());
     }
@@ -47,10 +52,19 @@ class Workspace {
         return engine;
     }
     Exec exec(Arena& arena) const { return engine_.exec(arena, pool_); }
+    void add_slots(std::size_t count) {
+        while (keep_.size() < count) keep_.push_back(std::make_unique<Arena>(temp_.kind(), engine_.memory()));
+    }
+    std::size_t sum_kept(std::size_t (Arena::*bytes)() const) const {
+        std::size_t sum = 0;
+        for (const auto& arena : keep_) sum += (*arena.*bytes)();
+        return sum;
+    }
 
     const Engine& engine_;
     ThreadPool& pool_;
-    Arena keep_, temp_, redo_;
+    Arena temp_, redo_;
+    std::vector<std::unique_ptr<Arena>> keep_;  ///< by slot
 };
 
 }  // namespace tera

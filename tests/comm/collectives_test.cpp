@@ -177,6 +177,23 @@ TEST_P(Collectives, groups_are_worlds_of_their_own) {
     });
 }
 
+TEST_P(Collectives, two_groups_of_the_same_ranks_do_not_mix) {
+    run(2, [&](Comm& world) {
+        const RankMemory m;
+        const auto one = world.group({0, 1}), two = world.group({0, 1});
+        const int other = 1 - world.rank();
+        one->send(m.exec, filled<float>(m, 1, 4), other);
+        two->send(m.exec, filled<float>(m, 2, 4), other);
+        Tensor got = m.exec.tensor(DType::f32, {4});
+        two->recv(m.exec, got, other);
+        EXPECT_EQ(at<float>(got, 0), value(2, 0));
+        one->recv(m.exec, got, other);
+        EXPECT_EQ(at<float>(got, 0), value(1, 0));
+        for (int k = 0; k < 3; ++k) one->all_reduce(m.exec, got, Reduce::sum);
+        two->barrier();
+    });
+}
+
 TEST(CollectivesOfThreads, a_dry_run_passes_over_them) {
     run_on_threads(2, [&](Comm& comm) {
         if (comm.rank() == 1) return;

@@ -194,7 +194,7 @@ TEST(Optimizer, ClippingIsTheFactorOfTheMeasuredNorm) {
     for (double size : {3.0, 1e-6}) {  // above the bound and below
         for (ParamSet* set : {&clipped, &scaled})
             for (Param* p : set->list()) fill(p->grad, wave(p->grad.numel(), size, 0));
-        const double norm = measure_grads(exec, scaled.list()).norm();
+        const double norm = measure_grads(exec, whole_slices(scaled.list())).norm();
         const double factor = loss_scale * clip_factor(norm * loss_scale, 0.25);
         EXPECT_EQ(factor == loss_scale, size < 1);
         a.measure(exec);
@@ -266,18 +266,18 @@ TEST(Clip, NormZerosAndTheFirstBadParameter) {
     fill(b.grad, {3, 4, 0, 12});
     a.grad.ptr<float>()[piece_elements + 1] = 84;
     Exec exec{Device::cpu, &set.arena(), &test_pool()};
-    GradStats stats = measure_grads(exec, set.list());
+    GradStats stats = measure_grads(exec, whole_slices(set.list()));
     EXPECT_EQ(stats.norm(), 85);
     EXPECT_EQ(stats.zeros, piece_elements + 3);
     EXPECT_TRUE(stats.finite());
     b.grad.ptr<float>()[2] = INFINITY;
-    EXPECT_EQ(measure_grads(exec, set.list()).not_finite, &b);
+    EXPECT_EQ(measure_grads(exec, whole_slices(set.list())).not_finite, &b);
     a.grad.ptr<float>()[piece_elements + 1] = NAN;
-    EXPECT_EQ(measure_grads(exec, set.list()).not_finite, &a);
+    EXPECT_EQ(measure_grads(exec, whole_slices(set.list())).not_finite, &a);
     // Squares that would overflow in fp32 are no infinity.
     a.grad.ptr<float>()[piece_elements + 1] = 3e38f;
     b.grad.ptr<float>()[2] = 0;
-    stats = measure_grads(exec, set.list());
+    stats = measure_grads(exec, whole_slices(set.list()));
     EXPECT_TRUE(stats.finite());
     EXPECT_NEAR(stats.norm(), 3e38, 1e32);
 }

@@ -71,8 +71,8 @@ TEST(TrainingParts, AreWhatTheFlagsAskFor) {
     EXPECT_EQ(parts.scaler()->scale(), 4294967296.0);
     EXPECT_EQ(parts.step_settings().clip_grad, 0.5);
     EXPECT_FALSE(parts.step_settings().check_for_nan);  // overflows are part of a dynamic loss scale
-    EXPECT_EQ(parts.model().config().vocab, 128);
-    EXPECT_EQ(parts.model().config().true_vocab, 100);
+    EXPECT_EQ(parts.model_config().vocab, 128);
+    EXPECT_EQ(parts.model_config().true_vocab, 100);
 }
 
 }  // namespace

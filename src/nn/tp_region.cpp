@@ -1,0 +1,33 @@
+#include "nn/tp_region.h"
+
+#include "core/error.h"
+
+namespace tera {
+
+TpRegion::TpRegion(Comm& comm, bool sequence_parallel)
+    : comm_(&comm), place_{comm.rank(), comm.size()}, sequence_parallel_(sequence_parallel && comm.size() > 1) {}
+
+ConstTensor TpRegion::gather(const Exec& exec, ConstTensor x) const {
+    if (!sequence_parallel_) return x;
+    Tensor whole = exec.tensor(x.dtype, {x.rows() * size(), x.cols()});
+    comm_->all_gather(exec, x, whole);
+    return whole;
+}
+
+Tensor TpRegion::sum(const Exec& exec, Tensor x) const {
+    if (size() == 1) return x;
+    if (!sequence_parallel_) {
+        comm_->all_reduce(exec, x, Reduce::sum);
+        return x;
+    }
+    TERA_CHECK(x.rows() % size() == 0, x.rows(), " rows over ", size(), " ranks");
+    Tensor mine = exec.tensor(x.dtype, {x.rows() / size(), x.cols()});
+    comm_->reduce_scatter(exec, x, mine);
+    return mine;
+}
+
+void TpRegion::all_reduce(const Exec& exec, Tensor data, Reduce op) const {
+    if (size() > 1) comm_->all_reduce(exec, data, op);
+}
+
+}  // namespace tera

@@ -1,0 +1,146 @@
+#include "parallel/grad_sync.h"
+
+#include <algorithm>
+#include <map>
+
+#include "core/error.h"
+#include "ops/convert.h"
+
+namespace tera {
+namespace {
+
+/// The elements of a rank's piece that it alone of the tp ranks and stages counts.
+std::vector<ParamSlice> counted_once(Param& p) {
+    if (p.tie == Param::Tie::copy) return {};
+    if (p.shard.dim < 0) {
+        if (p.tp.rank != 0) return {};
+        return {{&p, 0, p.value.numel()}};
+    }
+    if (p.shard.dim > 0) return {{&p, 0, p.value.numel()}};
+    std::vector<ParamSlice> slices;
+    const std::int64_t cols = p.value.numel() / p.value.shape[0];
+    for (const ShardPiece& piece : p.pieces()) {
+        if (piece.copy != 0) continue;
+        const std::int64_t begin = piece.local_begin * cols, count = piece.count * cols;
+        if (!slices.empty() && slices.back().begin + slices.back().count == begin)
+            slices.back().count += count;
+        else
+            slices.push_back({&p, begin, count});
+    }
+    return slices;
+}
+
+/// The part of `slice` within [begin, end) of the parameter's elements.
+std::vector<ParamSlice> within(const std::vector<ParamSlice>& slices, std::int64_t begin, std::int64_t end) {
+    std::vector<ParamSlice> parts;
+    for (const ParamSlice& s : slices) {
+        const std::int64_t from = std::max(s.begin, begin), to = std::min(s.begin + s.count, end);
+        if (from < to) parts.push_back({s.param, from, to - from});
+    }
+    return parts;
+}
+
+}  // namespace
+
+GradSync::GradSync(const Mesh& mesh, const std::vector<Param*>& params, std::vector<ParamBuffer> buffers,
+                   bool distributed_optimizer)
+    : mesh_(mesh), buffers_(std::move(buffers)), distributed_(distributed_optimizer) {
+    const Comm& group = mesh_.over({Axis::dp, Axis::cp});
+    std::map<const Param*, std::pair<std::int64_t, std::int64_t>> pieces;  // this rank's, in the parameter's elements
+    for (const ParamBuffer& b : buffers_) {
+        const std::int64_t n = b.grads.numel(), piece = distributed_ ? n / group.size() : n;
+        TERA_CHECK(!distributed_ || piece * group.size() == n, b.grads.shape, " over ", group.size());
+        const std::int64_t first = distributed_ ? piece * group.rank() : 0;
+        for (std::size_t i = 0; i < b.params.size(); ++i)
+            pieces[b.params[i]] = {first - b.begins[i], first - b.begins[i] + piece};
+    }
+    for (Param* p : params) {
+        TERA_CHECK(p->sum_grad_over.has(Axis::dp) && p->sum_grad_over.has(Axis::cp), p->name);
+        const auto [begin, end] = pieces.at(p);
+        for (const ParamSlice& s : within({{p, 0, p->value.numel()}}, begin, end)) owned_.push_back(s);
+        for (const ParamSlice& s : within(counted_once(*p), begin, end)) counted_.push_back(s);
+    }
+}
+
+Comm& GradSync::norm_group() const { return distributed_ ? mesh_.world() : mesh_.over({Axis::tp, Axis::pp}); }
+
+void GradSync::finish_gradients(const Exec& exec) {
+    if (mesh_.tp().size() > 1) sum_over_tp(exec);
+    for (const ParamBuffer& b : buffers_)
+        for (const Param* p : b.params)
+            if (p->tie != Param::Tie::none) mesh_.embedding()->all_reduce(exec, p->grad, Reduce::sum);
+    Comm& group = mesh_.over({Axis::dp, Axis::cp});
+    if (group.size() == 1) return;
+    for (const ParamBuffer& b : buffers_) {
+        if (distributed_)
+            group.reduce_scatter(exec, b.grads, piece_of(b.grads));
+        else
+            group.all_reduce(exec, b.grads, Reduce::sum);
+    }
+}
+
+void GradSync::finish_step(const Exec& exec) {
+    Comm& group = mesh_.over({Axis::dp, Axis::cp});
+    if (!distributed_ || group.size() == 1) return;
+    for (const ParamBuffer& b : buffers_) {
+        group.all_gather(exec, piece_of(b.values), b.values);
+        ops::fill_zero(exec, b.grads);
+    }
+}
+
+Tensor GradSync::piece_of(const Tensor& buffer) const {
+    const Comm& group = mesh_.over({Axis::dp, Axis::cp});
+    const std::int64_t n = buffer.numel() / group.size();
+    return buffer.slice(n * group.rank(), n);
+}
+
+void GradSync::sum_over_tp(const Exec& exec) {
+    for (const ParamBuffer& b : buffers_) {
+        std::vector<const Param*> partial;
+        std::int64_t n = 0;
+        for (const Param* p : b.params) {
+            if (p->sum_grad_over.has(Axis::tp)) {
+                partial.push_back(p);
+                n += p->grad.numel();
+            } else {
+                sum_copies(exec, *p);
+            }
+        }
+        if (n == 0) continue;
+        ArenaScope scope(*exec.arena);
+        Tensor all = exec.tensor(b.grads.dtype, {n});  // they are many and small: one message
+        std::int64_t at = 0;
+        const auto place = [&](const Param& p) {
+            Tensor t = all.slice(at, p.grad.numel());
+            at += p.grad.numel();
+            return t;
+        };
+        for (const Param* p : partial) ops::copy(exec, place(*p), p->grad.reshape({p->grad.numel()}));
+        mesh_.tp().all_reduce(exec, all, Reduce::sum);
+        at = 0;
+        for (const Param* p : partial) ops::copy(exec, p->grad.reshape({p->grad.numel()}), place(*p));
+    }
+}
+
+void GradSync::sum_copies(const Exec& exec, const Param& p) {
+    if (p.shard.dim != 0) return;
+    const std::int64_t cols = p.grad.numel() / p.grad.shape[0];
+    const std::vector<ShardPiece> pieces = p.pieces();
+    std::int64_t segment_begin = 0;
+    for (std::size_t i = 0; i < pieces.size(); ++i) {
+        const std::int64_t size = p.shard.segments.empty() ? p.full_shape[0] : p.shard.segments[i].size;
+        if (pieces[i].copies > 1) {  // every rank puts its part in its place in the whole segment
+            ArenaScope scope(*exec.arena);
+            Tensor whole = exec.tensor(p.grad.dtype, {size, cols});
+            ops::fill_zero(exec, whole);
+            Tensor mine = whole.slice(pieces[i].full_begin - segment_begin, pieces[i].count);
+            const Tensor local = p.grad.slice(pieces[i].local_begin, pieces[i].count).reshape(mine.shape);
+            ops::copy(exec, mine, local);
+            mesh_.tp().all_reduce(exec, whole, Reduce::sum);
+            ops::copy(exec, local, mine);
+        }
+        segment_begin += size;
+    }
+}
+
+}  // namespace tera

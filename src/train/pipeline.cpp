@@ -1,0 +1,158 @@
+#include "train/pipeline.h"
+
+#include <algorithm>
+
+#include "core/error.h"
+#include "core/profile.h"
+
+namespace tera {
+
+PipelineShape Pipeline::shape(std::int64_t micro_batches) const {
+    return {parts_.mesh.shape().pp, static_cast<int>(parts_.chunks.size()), micro_batches, parts_.group};
+}
+
+int Pipeline::neighbour(int distance) const {
+    const int stages = parts_.mesh.shape().pp;
+    return (parts_.mesh.place().pp + distance + stages) % stages;
+}
+
+void Pipeline::take_part(Drawn& d) const {
+    MicroBatch& b = d.batch;
+    const int ranks = parts_.mesh.shape().cp;
+    TERA_CHECK(b.S % (ranks > 1 ? 2 * ranks : 1) == 0, "sequence of ", b.S, " over ", ranks, " context ranks");
+    b.length = b.S;
+    b.S /= ranks;
+    b.place = zigzag_piece(b.S, parts_.mesh.place().cp, ranks);
+    if (parts_.workspace.kind() == Arena::Kind::counting) return;
+    TERA_CHECK(parts_.workspace.engine().device() == Device::cpu, "pipelines on GPUs are not built yet");
+    const auto copy = [&](const auto*& from, auto* to) {
+        if (from == nullptr) return;
+        for (std::int64_t s = 0; s < b.S; ++s) std::copy_n(from + b.place.at(s) * b.B, b.B, to + s * b.B);
+        from = to;
+    };
+    const std::int64_t n = b.S * b.B;
+    d.ints.resize(static_cast<std::size_t>(4 * n));
+    d.mask.resize(static_cast<std::size_t>(n));
+    copy(b.tokens, d.ints.data());
+    copy(b.labels, d.ints.data() + n);
+    copy(b.positions, d.ints.data() + 2 * n);
+    copy(b.doc_start, d.ints.data() + 3 * n);
+    copy(b.loss_mask, d.mask.data());
+    if (b.sample != nullptr) {
+        d.sample.assign(b.sample, b.sample + b.B);
+        b.sample = d.sample.data();
+    }
+}
+
+Pipeline::Drawn& Pipeline::drawn(const Work& work, std::int64_t micro_batch) {
+    for (Drawn& d : drawn_)
+        if (d.number == micro_batch) return d;
+    TERA_CHECK(micro_batch == next_, "micro-batch ", micro_batch, " after ", next_);
+    ++next_;
+    parts_.timers.start("batch-generator", 2);
+    const MicroBatch& host = work.next();
+    parts_.timers.stop("batch-generator");
+    Drawn& d = drawn_.emplace_back();
+    d.number = micro_batch;
+    d.grad_scale = work.grad_scale ? work.grad_scale(host) : 0;
+    d.batch = host;
+    if (copies_batches()) take_part(d);
+    d.batch = parts_.upload.put(d.batch);
+    return d;
+}
+
+void Pipeline::release(std::int64_t micro_batch) {
+    drawn_.remove_if([&](const Drawn& d) { return d.number == micro_batch; });
+}
+
+void Pipeline::forward(const Work& work, const PipelineStep& step) {
+    const ProfileRange range("micro-batch", step.micro_batch), phase("forward");
+    const auto free = std::find_if(flights_.begin(), flights_.end(), [](const Flight& f) { return !f.used; });
+    const auto slot = static_cast<std::size_t>(free - flights_.begin());
+    if (free == flights_.end()) flights_.emplace_back();
+    Flight& flight = flights_[slot];
+    flight.used = true;
+    flight.micro_batch = step.micro_batch;
+    flight.chunk = step.chunk;
+    const Drawn& d = drawn(work, step.micro_batch);
+    Decoder& model = *parts_.chunks[static_cast<std::size_t>(step.chunk)];
+    Ctx ctx = parts_.workspace.ctx(slot);
+    Decoder::Input input{.grad_scale = d.grad_scale, .sums = work.sums};
+    if (!model.slice().embedding) {
+        input.x = ctx.keep.tensor(model.dtype(), model.stream_shape(d.batch));
+        parts_.mesh.pp().recv(ctx.keep, input.x, neighbour(-1));
+    }
+    Tensor out;
+    {
+        Timers::Scope timer(parts_.timers, "forward-compute", 2);
+        out = model.forward(ctx, d.batch, input, flight.saved);
+    }
+    if (!model.slice().head)
+        parts_.mesh.pp().send(ctx.keep, out, neighbour(1));
+    else if (work.loss_known)
+        work.loss_known(step.micro_batch, d.batch);
+}
+
+void Pipeline::backward(const Work& work, const PipelineStep& step) {
+    const ProfileRange range("micro-batch", step.micro_batch), phase("backward");
+    const auto found = std::find_if(flights_.begin(), flights_.end(), [&](const Flight& f) {
+        return f.used && f.micro_batch == step.micro_batch && f.chunk == step.chunk;
+    });
+    TERA_CHECK(found != flights_.end(), "backward of ", step.text(), " without forward");
+    const auto slot = static_cast<std::size_t>(found - flights_.begin());
+    const Drawn& d = drawn(work, step.micro_batch);
+    Decoder& model = *parts_.chunks[static_cast<std::size_t>(step.chunk)];
+    Ctx ctx = parts_.workspace.ctx(slot);
+    {
+        ArenaScope scope(*ctx.temp.arena);
+        Tensor dx = ctx.temp.tensor(model.dtype(), model.stream_shape(d.batch));
+        if (!model.slice().head) parts_.mesh.pp_back().recv(ctx.temp, dx, neighbour(1));
+        {
+            Timers::Scope timer(parts_.timers, "backward-compute", 2);
+            model.backward(ctx, d.batch, dx, found->saved);
+        }
+        if (!model.slice().embedding) parts_.mesh.pp_back().send(ctx.temp, dx, neighbour(-1));
+    }
+    found->used = false;
+    parts_.workspace.reset(slot);
+    if (step.chunk == 0) release(step.micro_batch);  // the first chunk's backward comes last
+}
+
+void Pipeline::train(const Work& work) {
+    next_ = 0;
+    drawn_.clear();
+    for (Flight& f : flights_) f.used = false;
+    for (const PipelineStep& step : schedule_1f1b(shape(work.micro_batches), parts_.mesh.place().pp)) {
+        if (step.kind == PipelineStep::Kind::forward)
+            forward(work, step);
+        else
+            backward(work, step);
+    }
+}
+
+void Pipeline::evaluate(const Work& work) {
+    next_ = 0;
+    drawn_.clear();
+    const int last = static_cast<int>(parts_.chunks.size()) - 1;
+    for (const PipelineStep& step : forward_schedule(shape(work.micro_batches))) {
+        const Drawn& d = drawn(work, step.micro_batch);
+        const Decoder& model = *parts_.chunks[static_cast<std::size_t>(step.chunk)];
+        Ctx ctx = parts_.workspace.ctx();
+        Decoder::Input input{.sums = work.sums};
+        if (!model.slice().embedding) {
+            input.x = ctx.keep.tensor(model.dtype(), model.stream_shape(d.batch));
+            parts_.mesh.pp().recv(ctx.keep, input.x, neighbour(-1));
+        }
+        const Tensor out = model.evaluate(ctx, d.batch, input);
+        if (!model.slice().head) parts_.mesh.pp().send(ctx.keep, out, neighbour(1));
+        parts_.workspace.reset();
+        if (step.chunk == last) release(step.micro_batch);
+    }
+}
+
+void Pipeline::share(const Exec& exec, Tensor sums) const {
+    parts_.mesh.over({Axis::dp, Axis::cp}).all_reduce(exec, sums, Reduce::sum);
+    parts_.mesh.pp().broadcast(exec, sums, parts_.mesh.shape().pp - 1);
+}
+
+}  // namespace tera

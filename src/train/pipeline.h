@@ -1,0 +1,93 @@
+// Pipeline: runs micro-batches through this rank's places of the pipeline (parallel/schedule.h says in which order),
+// and hands the stream and its gradient on to the ranks before and after. With one place it is forward, backward,
+// forward, backward ...
+//
+// A micro-batch between its forward and its backward has a slot of the workspace to itself. As many slots are used as
+// micro-batches are in flight at the same time.
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <list>
+#include <vector>
+
+#include "comm/mesh.h"
+#include "model/decoder.h"
+#include "parallel/schedule.h"
+#include "train/batch_upload.h"
+#include "train/timers.h"
+#include "train/workspace.h"
+
+namespace tera {
+
+/// Hands out the next micro-batch; it stays valid until the next call.
+using MicroBatchSource = std::function<const MicroBatch&()>;
+
+class Pipeline {
+  public:
+    struct Parts {
+        std::vector<Decoder*> chunks;  ///< this rank's, in order
+        const Mesh& mesh;
+        Workspace& workspace;
+        BatchUpload& upload;
+        Timers& timers;
+        std::int64_t group = 0;  ///< PipelineShape::group
+    };
+    explicit Pipeline(const Parts& parts) : parts_(parts) {}
+
+    struct Work {
+        MicroBatchSource next;  ///< called once for each micro-batch, on every rank
+        std::int64_t micro_batches = 1;
+        Tensor sums;  ///< to which the last place adds the losses (Decoder::Input)
+        /// Derivative of the objective by Σ mask loss of a micro-batch. Called when it is drawn.
+        std::function<double(const MicroBatch&)> grad_scale = {};
+        /// After the forward pass of a micro-batch through the last place; may be empty.
+        std::function<void(std::int64_t micro_batch, const MicroBatch&)> loss_known = {};
+    };
+    /// Forward and backward of all micro-batches: losses and gradients accumulate.
+    void train(const Work& work);
+    /// Losses only, dropout off.
+    void evaluate(const Work& work);
+
+    /// Adds up the sums of the ranks that have other samples, and lets every rank know.
+    void share(const Exec& exec, Tensor sums) const;
+
+    const Mesh& mesh() const { return parts_.mesh; }
+    Workspace& workspace() const { return parts_.workspace; }
+
+  private:
+    /// A micro-batch that is drawn and still needed.
+    struct Drawn {
+        std::int64_t number = 0;
+        MicroBatch batch;
+        double grad_scale = 0;
+        std::vector<std::int32_t> ints;  ///< what `batch` points into, where it must outlive the next draw
+        std::vector<float> mask;
+        std::vector<std::int64_t> sample;
+    };
+    /// A micro-batch between forward and backward of one place.
+    struct Flight {
+        bool used = false;
+        std::int64_t micro_batch = 0;
+        int chunk = 0;
+        Decoder::Saved saved;
+    };
+
+    /// With several stages micro-batches must be held; with several context ranks only some positions are taken.
+    bool copies_batches() const { return parts_.mesh.shape().pp > 1 || parts_.mesh.shape().cp > 1; }
+    PipelineShape shape(std::int64_t micro_batches) const;
+    Drawn& drawn(const Work& work, std::int64_t micro_batch);
+    /// Copies what this rank needs of the batch.
+    void take_part(Drawn& d) const;
+    void release(std::int64_t micro_batch);
+    void forward(const Work& work, const PipelineStep& step);
+    void backward(const Work& work, const PipelineStep& step);
+    int neighbour(int distance) const;
+
+    Parts parts_;
+    std::list<Drawn> drawn_;
+    std::int64_t next_ = 0;
+    std::vector<Flight> flights_;  ///< by slot of the workspace
+};
+
+}  // namespace tera

@@ -1,0 +1,127 @@
+// Every layout trains as one rank does: gradients, three optimizer steps, norms and losses, in f64.
+#include "support/parity.h"
+
+namespace tera::test {
+namespace {
+
+/// Learned positions, LayerNorm, biases, tied.
+ModelConfig gpt() {
+    ModelConfig c = gpt_config();
+    c.hidden = 12, c.heads = c.kv_heads = 4, c.head_dim = 6, c.ffn = 20;
+    c.vocab = 24, c.true_vocab = 21;
+    return c;
+}
+
+/// RoPE, RMSNorm, SwiGLU, two key/value heads, untied, query/key norm.
+ModelConfig llama() {
+    ModelConfig c = llama_config();
+    c.ffn = 20;
+    c.vocab = 24, c.true_vocab = 23;
+    c.qk_norm = true;
+    return c;
+}
+
+ModelConfig with_dropout(ModelConfig c) {
+    c.hidden_dropout = 0.2, c.attention_dropout = 0.1;
+    return c;
+}
+
+TEST(Parity, tensor_parallel) {
+    for (const bool sp : {false, true}) {
+        SCOPED_TRACE(sp);
+        expect_parity({.model = gpt()}, {.mesh = {.tp = 2}, .sequence_parallel = sp});
+        expect_parity({.model = llama()}, {.mesh = {.tp = 2}, .sequence_parallel = sp});
+    }
+}
+
+TEST(Parity, fewer_key_value_heads_than_ranks) {
+    ModelConfig biased = llama();
+    biased.qkv_bias = true;
+    for (const bool sp : {false, true}) {
+        SCOPED_TRACE(sp);
+        expect_parity({.model = biased}, {.mesh = {.tp = 4}, .sequence_parallel = sp});
+    }
+}
+
+TEST(Parity, dropout_does_not_depend_on_the_layout) {
+    for (const bool sp : {false, true})
+        expect_parity({.model = with_dropout(gpt())}, {.mesh = {.tp = 2}, .sequence_parallel = sp});
+}
+
+TEST(Parity, recompute_in_a_tensor_parallel_region) {
+    for (const auto kind :
+         {RecomputeConfig::Kind::selective, RecomputeConfig::Kind::uniform, RecomputeConfig::Kind::block})
+        expect_parity({.model = with_dropout(gpt())},
+                      {.mesh = {.tp = 2}, .sequence_parallel = true, .recompute = {kind, 1}});
+}
+
+TEST(Parity, data_parallel) {
+    for (const bool zero : {false, true}) {
+        SCOPED_TRACE(zero);
+        expect_parity({.model = gpt()}, {.mesh = {.dp = 2}, .distributed_optimizer = zero});
+        expect_parity({.model = llama(), .per_token_loss = true}, {.mesh = {.dp = 4}, .distributed_optimizer = zero});
+    }
+}
+
+TEST(Parity, tensor_and_data_parallel) {
+    for (const bool zero : {false, true})
+        expect_parity({.model = llama(), .documents = true},
+                      {.mesh = {.tp = 4, .dp = 2}, .sequence_parallel = true, .distributed_optimizer = zero});
+}
+
+ModelConfig deeper(ModelConfig c, std::int64_t layers) {
+    c.layers = layers;
+    return c;
+}
+
+TEST(Parity, pipeline) {
+    for (const bool tied : {false, true}) {
+        SCOPED_TRACE(tied);
+        ModelConfig model = deeper(llama(), 4);
+        model.tied = tied;
+        expect_parity({.model = model}, {.mesh = {.pp = 2}});
+        expect_parity({.model = model}, {.mesh = {.pp = 4}});
+    }
+}
+
+TEST(Parity, interleaved_pipeline) {
+    expect_parity({.model = deeper(gpt(), 4)}, {.mesh = {.pp = 2}, .chunks = 2});
+    expect_parity({.model = deeper(llama(), 8), .micro_batches = 8}, {.mesh = {.pp = 4}, .chunks = 2});
+}
+
+TEST(Parity, uneven_pipeline) {
+    expect_parity({.model = deeper(gpt(), 5), .documents = true}, {.mesh = {.pp = 3}, .first_stage_layers = 1});
+}
+
+TEST(Parity, pipeline_with_recompute_and_dropout) {
+    expect_parity({.model = deeper(with_dropout(gpt()), 4)},
+                  {.mesh = {.pp = 2}, .recompute = {RecomputeConfig::Kind::uniform, 2}});
+}
+
+TEST(Parity, context_parallel) {
+    expect_parity({.model = with_dropout(gpt())}, {.mesh = {.cp = 2}});
+    expect_parity({.model = llama(), .S = 12, .documents = true}, {.mesh = {.cp = 3}});
+    expect_parity({.model = llama(), .per_token_loss = true}, {.mesh = {.cp = 4}});
+    expect_parity({.model = with_dropout(gpt()), .documents = true},
+                  {.mesh = {.cp = 2}, .recompute = {RecomputeConfig::Kind::selective, 1}});
+}
+
+TEST(Parity, context_with_all_others) {
+    expect_parity({.model = deeper(with_dropout(gpt()), 4), .documents = true},
+                  {.mesh = {.tp = 2, .cp = 2, .dp = 2, .pp = 2},
+                   .sequence_parallel = true,
+                   .distributed_optimizer = true,
+                   .chunks = 2});
+}
+
+TEST(Parity, tensor_data_and_pipeline) {
+    for (const bool zero : {false, true})
+        expect_parity({.model = deeper(gpt(), 4)}, {.mesh = {.tp = 2, .dp = 2, .pp = 2},
+                                                    .sequence_parallel = true,
+                                                    .distributed_optimizer = zero,
+                                                    .chunks = 2});
+    expect_parity({.model = deeper(llama(), 4)}, {.mesh = {.tp = 2, .dp = 2, .pp = 2, .pp_before_dp = true}});
+}
+
+}  // namespace
+}  // namespace tera::test
