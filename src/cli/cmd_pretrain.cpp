@@ -4,6 +4,7 @@
 #include <cstdio>
 
 #include "cli/commands.h"
+#include "comm/process_world.h"
 #include "config/config_dump.h"
 #include "config/run_config.h"
 #include "core/error.h"
@@ -29,6 +30,25 @@ void take_arguments_from_checkpoint(RunConfig& config) {
     take_model_arguments(read_checkpoint_state(*where).arguments, config);
 }
 
+void run(RunConfig config, const RankPlace& place, std::chrono::steady_clock::time_point start) {
+    TrainerOptions options{.process_start = start};
+    if (place.size == 1) {
+        Trainer(std::move(config), std::move(options)).run();
+        return;
+    }
+    WatchSettings watching;
+    watching.timeout_s = 60 * static_cast<double>(config.distributed_timeout_minutes);
+    ProcessWorld world(place, watching);
+    options.world = &world.comm();
+    options.begin_step = [&](std::int64_t step) { world.watch().progress().begin_step(step); };
+    try {
+        Trainer(std::move(config), std::move(options)).run();
+    } catch (const std::exception& e) {
+        world.fail(e.what());
+        throw;
+    }
+}
+
 }  // namespace
 
 int cmd_pretrain(const CommandArgs& args) {
@@ -46,11 +66,15 @@ int cmd_pretrain(const CommandArgs& args) {
                     "` counts it already");
     }
     const CommandArgs flags(args.begin() + 1, args.end());
-    const Environment environment = Environment::from_process();
+    Environment environment = Environment::from_process();
+    const RankPlace place = find_rank_place();
+    environment.rank = place.rank;
+    environment.world_size = place.size;
+    environment.local_rank = place.local_rank;
     RunConfig config = parse_run_config(kind, flags, environment);
     take_arguments_from_checkpoint(config);
     validate_and_derive(config, config.world_size);
-    Trainer(std::move(config), {.print = {}, .process_start = start}).run();
+    run(std::move(config), place, start);
     return 0;
 }
 

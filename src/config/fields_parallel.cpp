@@ -1,23 +1,21 @@
-// The flag list: how the work is spread over ranks. Layouts are planned and counted; running more than one rank is
-// later.
+// The flag list: how the work is spread over ranks.
 #include "config/fields.h"
 
 namespace tera {
 namespace {
 
-const char* const one_rank = "training runs on one rank in this version; `teratron plan` counts the layout already";
+const char* const no_experts = "experts are not built";
 const char* const timing_only = "it changes when data moves, never what is computed";
 
 void add_layout_fields(FieldList& list) {
     using C = RunConfig;
     list.group("layout");
     list.add("tensor-model-parallel-size", &C::tensor_model_parallel_size, "tensor-parallel ranks")
-        .alias("model-parallel-size")
-        .later(one_rank);
-    list.add("pipeline-model-parallel-size", &C::pipeline_model_parallel_size, "pipeline stages").later(one_rank);
-    list.add("context-parallel-size", &C::context_parallel_size, "ranks that share a sequence").later(one_rank);
+        .alias("model-parallel-size");
+    list.add("pipeline-model-parallel-size", &C::pipeline_model_parallel_size, "pipeline stages");
+    list.add("context-parallel-size", &C::context_parallel_size, "ranks that share a sequence");
     list.add("expert-model-parallel-size", &C::expert_model_parallel_size, "ranks that share the experts")
-        .later(one_rank);
+        .later(no_experts);
     list.add("sequence-parallel", &C::sequence_parallel,
              "norms and dropout on slices of the sequence (with tensor parallelism)");
     list.add("num-layers-per-virtual-pipeline-stage", &C::num_layers_per_virtual_pipeline_stage,

@@ -21,9 +21,6 @@ void require_runnable(const RunConfig& config) {
             if (value == choice) usage_error(flag, " ", value, " is not built yet: ", field.reason);
         }
     }
-    if (config.world_size != 1)
-        usage_error("world size ", config.world_size,
-                    ": training runs on one rank in this version; plan counts the layout already");
     for (const std::string& module : config.recompute_modules) {
         if (module != "core_attn") usage_error("--recompute-modules ", module, " is not built yet; use core_attn");
     }

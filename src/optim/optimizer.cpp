@@ -118,6 +118,24 @@ std::vector<OptimizerTensor> Optimizer::state() const {
     return all;
 }
 
+std::vector<Tensor> Optimizer::main_of(const std::vector<ParamSlice>& slices) const {
+    std::vector<Tensor> all;
+    for (const ParamSlice& wanted : slices) {
+        const auto& own = tensors_.slices;
+        const auto found = std::find_if(own.begin(), own.end(), [&](const ParamSlice& s) {
+            return s.param == wanted.param && s.begin <= wanted.begin &&
+                   wanted.begin + wanted.count <= s.begin + s.count;
+        });
+        TERA_CHECK(found != own.end(), wanted.param->name, " is not updated here");
+        const Tensor& main = tensors_.main[static_cast<std::size_t>(found - own.begin())];
+        if (wanted.count == found->count)
+            all.push_back(main);
+        else
+            all.emplace_back(main.reshape({main.numel()}).slice(wanted.begin - found->begin, wanted.count));
+    }
+    return all;
+}
+
 void Optimizer::copy_values_to_main(const Exec& exec) {
     for (std::size_t i = 0; i < tensors_.slices.size(); ++i) {
         const ParamSlice& s = tensors_.slices[i];

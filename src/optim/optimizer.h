@@ -87,6 +87,8 @@ class Optimizer {
     std::vector<OptimizerTensor> state() const;
     /// The main weights, whether they are copies or the values themselves, in the order of the parameters.
     const std::vector<Tensor>& main_weights() const { return tensors_.main; }
+    /// Main weights of slices of what this rank updates, in their order.
+    std::vector<Tensor> main_of(const std::vector<ParamSlice>& slices) const;
 
     /// After the values were loaded or initialised anew.
     void copy_values_to_main(const Exec& exec);

@@ -291,6 +291,7 @@ BenchResult bench_step(RunConfig config, const BenchOptions& options) {
     fill_in(config, options.warmup + options.steps);
     validate_and_derive(config, config.world_size);
     require_runnable(config);
+    if (config.world_size != 1) usage_error("world size ", config.world_size, ": bench step measures one rank");
     return StepBench(std::move(config), options).run();
 }
 

@@ -56,11 +56,13 @@ TargetSizes target_sizes(const RunConfig& c, std::int64_t train_iters, std::int6
     return sizes;
 }
 
-DataFeed::DataFeed(const RunConfig& config, const Tokenizer& tokenizer, const TargetSizes& sizes)
+DataFeed::DataFeed(const RunConfig& config, const Tokenizer& tokenizer, const TargetSizes& sizes, std::int64_t dp_rank)
     : datasets_(build_gpt_datasets(data_config_from(config, tokenizer, sizes))),
       dataloader_type_(config.dataloader_type),
       micro_batch_size_(config.micro_batch_size),
-      workers_(config.num_workers) {}
+      workers_(config.num_workers),
+      dp_rank_(dp_rank),
+      dp_size_(config.data_parallel_size) {}
 
 const std::optional<GptData>& DataFeed::data(Split split) const {
     return split == Split::train ? datasets_.train : split == Split::valid ? datasets_.valid : datasets_.test;
@@ -80,6 +82,8 @@ void DataFeed::open(Split split) {
     sampler.total_samples = data(split)->samples->size();
     sampler.consumed_samples = stream.consumed;
     sampler.micro_batch_size = micro_batch_size_;
+    sampler.data_parallel_rank = dp_rank_;
+    sampler.data_parallel_size = dp_size_;
     sampler.what = split_name(split);
     stream.loader = std::make_unique<BatchLoader>(data(split)->samples, datasets_.sample_options, sampler, workers_);
 }

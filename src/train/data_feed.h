@@ -22,8 +22,9 @@ TargetSizes target_sizes(const RunConfig& config, std::int64_t train_iters, std:
 
 class DataFeed {
   public:
-    /// UsageError for missing or damaged data, or a split that is asked for but empty.
-    DataFeed(const RunConfig& config, const Tokenizer& tokenizer, const TargetSizes& sizes);
+    /// dp_rank: which of the data-parallel ranks' samples are wanted. UsageError for missing or damaged data, or a
+    /// split that is asked for but empty.
+    DataFeed(const RunConfig& config, const Tokenizer& tokenizer, const TargetSizes& sizes, std::int64_t dp_rank);
 
     const GptDatasets& datasets() const { return datasets_; }
     bool has(Split split) const { return data(split).has_value(); }
@@ -45,7 +46,7 @@ class DataFeed {
     };
     GptDatasets datasets_;
     std::string dataloader_type_;
-    std::int64_t micro_batch_size_, workers_;
+    std::int64_t micro_batch_size_, workers_, dp_rank_, dp_size_;
     std::array<Stream, 3> streams_;
 };
 

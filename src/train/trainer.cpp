@@ -2,6 +2,7 @@
 #include "train/trainer.h"
 
 #include <algorithm>
+#include <cmath>
 #include <csignal>
 #include <cstdio>
 #include <fstream>
@@ -94,6 +95,7 @@ StepRates Trainer::rates() const {
 }
 
 void Trainer::train_one(const StepBatch& batch) {
+    if (options_.begin_step) options_.begin_step(state_.iteration + 1);
     const StepOutcome outcome = step_->run([&]() -> const MicroBatch& { return data_->next(Split::train); },
                                            batch.micro_batches, rates(), state_.iteration + 1);
     state_.iteration += 1;
@@ -132,7 +134,7 @@ void Trainer::log_step(const StepBatch& batch, const StepOutcome& outcome) {
     if (!is_old(format_) || config_.clip_grad > 0) r.grad_norm = outcome.grad_norm;
     r.num_zeros = outcome.grad_zeros;
     r.num_zeros_asked = config_.log_num_zeros_in_grad;
-    if (config_.log_params_norm) r.params_norm = norm_of(workspace_.ctx().temp, parts_->optimizer().main_weights());
+    if (config_.log_params_norm) r.params_norm = params_norm();
     r.seq_length = config_.seq_length;
     r.world_size = config_.world_size;
     const double seconds = r.elapsed_ms / 1000;
@@ -144,6 +146,14 @@ void Trainer::log_step(const StepBatch& batch, const StepOutcome& outcome) {
     metrics_->step(r, static_cast<double>(batch.running_batch * config_.seq_length) / seconds);
     if (!memory_printed_ && now.learning_rate > 0) print_memory();
     print_block(timers_.report(step_timers, config_.timing_log_option, static_cast<double>(config_.log_interval)));
+}
+
+double Trainer::params_norm() {
+    const Exec exec = workspace_.ctx().temp;
+    const GradSync& sync = parts_->sync();
+    double squares = measure_tensors(exec, parts_->optimizer().main_of(sync.counted())).sum_squares;
+    sync.norm_group().all_reduce(exec, tensor_over(&squares, {1}), Reduce::sum);
+    return std::sqrt(squares);
 }
 
 void Trainer::print_memory() {
@@ -172,7 +182,21 @@ void Trainer::print_memory() {
         const Engine::Memory seen = engine_.memory_info();
         memory.reserved = memory.max_reserved = static_cast<double>(seen.total - seen.free);
     }
-    print(memory_line(config_.rank, state_.iteration, memory));
+    if (first_copy()) options_.print(memory_line(config_.rank, state_.iteration, memory));
+}
+
+/// How things stand, the same on every rank: what one has seen, all know.
+ControlInput Trainer::control_input() {
+    const bool look = state_.iteration % config_.log_interval == 0;
+    const auto seen = [](bool yes) { return yes ? 1.0 : 0.0; };
+    double all[] = {seen(signal_ && signal_->seen()), minutes(), seen(look && triggers_.save_asked()),
+                    seen(look && triggers_.exit_asked())};
+    mesh_->world().all_reduce(workspace_.ctx().temp, tensor_over(all, {4}), Reduce::max);
+    return {.iteration = state_.iteration,
+            .signal = all[0] > 0,
+            .minutes = all[1],
+            .save_trigger = all[2] > 0,
+            .exit_trigger = all[3] > 0};
 }
 
 bool Trainer::act_on_verdict() {
@@ -183,14 +207,9 @@ bool Trainer::act_on_verdict() {
                                    .log_interval = config_.log_interval,
                                    .signal_name = format_ == LogFormat::swiss ? "SIGUSR2" : "SIGTERM",
                                    .exit_trigger = triggers_.exit_path()};
-    const bool look = state_.iteration % config_.log_interval == 0;
-    const Verdict verdict = judge(settings, {.iteration = state_.iteration,
-                                             .signal = signal_ && signal_->seen(),
-                                             .minutes = minutes(),
-                                             .save_trigger = look && triggers_.save_asked(),
-                                             .exit_trigger = look && triggers_.exit_asked()});
+    const Verdict verdict = judge(settings, control_input());
     if (verdict.save) save();
-    if (verdict.remove_save_trigger) triggers_.remove_save();
+    if (verdict.remove_save_trigger && leads()) triggers_.remove_save();
     if (verdict.stop) print_time(verdict.message);
     return verdict.stop;
 }

@@ -35,11 +35,15 @@ struct TrainerOptions {
     std::function<void(const std::string&)> print{};
     /// When the process began: start of --exit-duration-in-mins and of the start-up time.
     std::chrono::steady_clock::time_point process_start = std::chrono::steady_clock::now();
+    /// All ranks of the run; null: there is one. Must outlive the trainer.
+    Comm* world = nullptr;
+    /// Called before each step with its number; may be empty.
+    std::function<void(std::int64_t)> begin_step{};
 };
 
 class Trainer {
   public:
-    /// `config` must be validated (validate_and_derive) for one rank.
+    /// `config` must be validated (validate_and_derive) for as many ranks as options.world has.
     explicit Trainer(RunConfig config, TrainerOptions options = {});
     ~Trainer();
     Trainer(const Trainer&) = delete;
@@ -56,6 +60,7 @@ class Trainer {
   private:
     // Set-up, in this order.
     void set_up();
+    void join_ranks();
     void print_arguments();
     void set_up_tokenizer();
     void set_up_model();
@@ -77,7 +82,15 @@ class Trainer {
     void finish(bool trained);
     void save();
 
-    void print(const std::string& line) const { options_.print(line); }
+    /// Rank 0 speaks for all.
+    void print(const std::string& line) const {
+        if (leads()) options_.print(line);
+    }
+    bool leads() const { return options_.world == nullptr || options_.world->rank() == 0; }
+    /// One rank for each part of the model does what is said once per part.
+    bool first_copy() const { return mesh_->place().dp == 0 && mesh_->place().cp == 0; }
+    ControlInput control_input();
+    double params_norm();
     void print_block(const std::string& block) const {
         if (!block.empty()) print(block);
     }
@@ -98,6 +111,7 @@ class Trainer {
     MemoryPlan memory_plan_;
 
     std::unique_ptr<Tokenizer> tokenizer_;
+    std::unique_ptr<Mesh> mesh_;
     std::unique_ptr<TrainingParts> parts_;
     std::unique_ptr<Pipeline> pipeline_;
     std::unique_ptr<TrainStep> step_;

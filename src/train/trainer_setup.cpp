@@ -67,8 +67,9 @@ Trainer::~Trainer() = default;
 
 void Trainer::set_up() {
     require_runnable(config_);
+    join_ranks();
     print_arguments();
-    if (!config_.save.empty()) check_save_folder(config_.save);
+    if (!config_.save.empty() && leads()) check_save_folder(config_.save);
     set_up_tokenizer();
     print(cat("> initialized tensor model parallel with size ", config_.tensor_model_parallel_size));
     print(cat("> initialized pipeline model parallel with size ", config_.pipeline_model_parallel_size));
@@ -93,6 +94,30 @@ void Trainer::set_up() {
     print_block(timers_.report({"model-and-optimizer-setup", "train/valid/test-data-iterators-setup"},
                                config_.timing_log_option));
     set_up_records();
+}
+
+void Trainer::join_ranks() {
+    const int ranks = options_.world == nullptr ? 1 : options_.world->size();
+    if (config_.world_size != ranks) {
+        usage_error(
+            "world size ", config_.world_size, ", but ",
+            ranks == 1 ? "this is the only rank" : cat(ranks, " ranks have come"),
+            "; start as many with `teratron launch local --nproc-per-node N -- pretrain …`, torchrun, srun or mpirun");
+    }
+    if (ranks == 1) {
+        mesh_ = std::make_unique<Mesh>();
+        return;
+    }
+    if (engine_.device() != Device::cpu)
+        usage_error("training on several GPUs is not built yet; use one, or --device cpu on all ranks");
+    if (!config_.save.empty() || !config_.load.empty() || !config_.pretrained_checkpoint.empty())
+        usage_error("--save and --load on several ranks are not built yet; leave them out, or train on one rank");
+    if (config_.overlap_grad_reduce || config_.overlap_param_gather) {
+        config_.notices.push_back(
+            "--overlap-grad-reduce, --overlap-param-gather: on CPUs gradients are reduced after the "
+            "backward pass; the numbers are the same");
+    }
+    mesh_ = std::make_unique<Mesh>(mesh_shape_from(config_), *options_.world);
 }
 
 void Trainer::print_arguments() {
@@ -147,10 +172,15 @@ void Trainer::set_up_model() {
         print(cat(" > memory plan: ", human_bytes(memory_plan_.total()), " of ",
                   human_bytes(engine_.memory_info().total), " (", memory_plan_.text(), ")"));
     }
-    parts_ = std::make_unique<TrainingParts>(config_, tokenizer_->vocab_size(), workspace_, memory_plan_);
-    print(parameters_line(0, 0, parts_->parameter_count()));
-    print(cat(" > layers on pipeline stage 0: 0-", config_.num_layers - 1, " (", config_.num_layers, " of ",
-              config_.num_layers, ")"));
+    parts_ = std::make_unique<TrainingParts>(config_, tokenizer_->vocab_size(), workspace_, memory_plan_, *mesh_);
+    const MeshPlace& place = mesh_->place();
+    if (first_copy()) options_.print(parameters_line(place.tp, place.pp, parts_->parameter_count()));
+    if (first_copy() && place.tp == 0) {
+        for (const ModelSlice& s : slices_of_stage(config_, place.pp)) {
+            options_.print(cat(" > layers on pipeline stage ", place.pp, ": ", s.first, "-", s.first + s.count - 1,
+                               " (", s.count, " of ", config_.num_layers, ")"));
+        }
+    }
     print(cat(" > memory: weights and gradients ", human_bytes(parts_->weights_bytes()), ", optimizer ",
               human_bytes(parts_->optimizer_bytes()), ", ", pool_.size(), pool_.size() == 1 ? " thread" : " threads"));
     pipeline_ =
@@ -244,7 +274,10 @@ void Trainer::set_up_data() {
     const TargetSizes sizes = target_sizes(config_, train_iters_, samples);
     for (const std::string& line : target_size_lines(sizes)) print(line);
     print("> building train, validation, and test datasets for GPT ...");
-    data_ = std::make_unique<DataFeed>(config_, *tokenizer_, sizes);
+    // Rank 0 builds what is missing of the index files; the others find them.
+    if (!leads()) mesh_->world().barrier();
+    data_ = std::make_unique<DataFeed>(config_, *tokenizer_, sizes, mesh_->place().dp);
+    if (leads()) mesh_->world().barrier();
     for (const std::string& note : data_->datasets().notes) print(note);
     print_block(without_last_newline(data_->datasets().report()));
     print("> finished creating GPT datasets ...");
@@ -255,15 +288,16 @@ void Trainer::set_up_data() {
 void Trainer::set_up_records() {
     std::string path = config_.metrics_file;
     if (path.empty() && !config_.save.empty() && !config_.skip_train) path = config_.save + "/metrics.jsonl";
+    if (!leads()) path.clear();
     metrics_ = std::make_unique<MetricsFile>(path, state_.iteration);
     if (metrics_->dropped() > 0) {
         print(cat("> ", path, ": dropped ", metrics_->dropped(), " lines of iterations after ", state_.iteration));
     }
     const char* job = std::getenv("SLURM_JOB_ID");
     const double tokens = static_cast<double>(state_.consumed_train_samples) * static_cast<double>(config_.seq_length);
-    progress_ = std::make_unique<ProgressLog>(ProgressLog::Settings{config_.log_progress ? config_.save : "", format_,
-                                                                    config_.world_size, job == nullptr ? "" : job,
-                                                                    state_.floating_point_operations, tokens});
+    progress_ = std::make_unique<ProgressLog>(
+        ProgressLog::Settings{config_.log_progress && leads() ? config_.save : "", format_, config_.world_size,
+                              job == nullptr ? "" : job, state_.floating_point_operations, tokens});
     progress_->starting();
 }
 

@@ -1,0 +1,79 @@
+// Training on ranks that are processes: started by `launch local` and by mpirun, they train as one rank does.
+#include <gtest/gtest.h>
+
+#include <cmath>
+#include <cstdlib>
+#include <sstream>
+
+#include "cli/process.h"
+#include "comm/mpi_world.h"
+
+namespace tera::test {
+namespace {
+
+const std::string train =
+    "pretrain gpt --num-layers 4 --hidden-size 32 --num-attention-heads 4 --seq-length 16 --max-position-embeddings 16 "
+    "--micro-batch-size 1 --global-batch-size 8 --lr 1e-2 --tokenizer-type NullTokenizer --vocab-size 100 "
+    "--log-interval 1 --eval-iters 0 --num-workers 0 --threads 1 --device cpu --mock-data --train-iters 5 "
+    "--make-vocab-size-divisible-by 256 ";
+const std::string layout =
+    "--tensor-model-parallel-size 2 --sequence-parallel --pipeline-model-parallel-size 2 --use-distributed-optimizer "
+    "--make-vocab-size-divisible-by 128 ";  // padding goes by the ranks too
+
+std::vector<std::string> words(const std::string& text) {
+    std::istringstream in(text);
+    std::vector<std::string> list;
+    for (std::string word; in >> word;) list.push_back(word);
+    return list;
+}
+
+/// The losses in the training lines.
+std::vector<double> losses(const std::string& output) {
+    std::vector<double> all;
+    const std::string field = "| lm loss: ";
+    for (std::size_t at = output.find(field); at != std::string::npos; at = output.find(field, at + 1))
+        all.push_back(std::stod(output.substr(at + field.size())));
+    return all;
+}
+
+/// As printed: seven digits.
+void expect_same_losses(const std::string& many, const std::string& one) {
+    const std::vector<double> a = losses(many), b = losses(one);
+    ASSERT_EQ(b.size(), 5u) << one;
+    ASSERT_EQ(a.size(), 5u) << many;
+    for (std::size_t i = 0; i < b.size(); ++i) EXPECT_NEAR(a[i], b[i], 2e-6 * b[i]);
+}
+
+TEST(ParallelTraining, eight_processes_of_launch_local) {
+    const Outcome one = teratron(words(train));
+    ASSERT_EQ(one.exit_code, 0) << one.err;
+    const Outcome many = teratron(words("launch local --nproc-per-node 8 -- " + train + layout));
+    ASSERT_EQ(many.exit_code, 0) << many.err;
+    expect_same_losses(many.out, one.out);
+}
+
+TEST(ParallelTraining, eight_processes_of_mpirun) {
+    if (!mpi_missing().empty() || std::system("command -v mpirun > /dev/null") != 0)
+        GTEST_SKIP() << "there is no MPI here: " << mpi_missing();
+    const TemporaryFolder folder;
+    const std::string command =
+        "OMPI_ALLOW_RUN_AS_ROOT=1 OMPI_ALLOW_RUN_AS_ROOT_CONFIRM=1 timeout 100 mpirun --oversubscribe "
+        "--mca btl_vader_single_copy_mechanism none -np 8 '" TERA_BINARY "' " +
+        train + layout + " > " + (folder / "out").string() + " 2>&1";
+    ASSERT_EQ(std::system(command.c_str()), 0) << read_file(folder / "out");
+    expect_same_losses(read_file(folder / "out"), teratron(words(train)).out);
+}
+
+TEST(ParallelTraining, wrong_layouts_are_one_line) {
+    const Outcome run =
+        teratron(words("launch local --nproc-per-node 2 --no-labels -- " + train + "--tensor-model-parallel-size 3"));
+    EXPECT_EQ(run.exit_code, 2) << run.err;
+    EXPECT_NE(run.err.find("world size 2 is not a multiple of tensor 3"), std::string::npos) << run.err;
+    const Outcome alone = teratron(words(train + "--tensor-model-parallel-size 2 --world-size 2"));
+    EXPECT_EQ(alone.exit_code, 2);
+    EXPECT_EQ(line_count(alone.err), 1u) << alone.err;
+    EXPECT_NE(alone.err.find("launch local"), std::string::npos) << alone.err;
+}
+
+}  // namespace
+}  // namespace tera::test

@@ -1,0 +1,172 @@
+// The trainer on several ranks: the same run as on one, whatever the layout, within the roundings of f32.
+#include <mutex>
+
+#include "comm/thread_comm.h"
+#include "support/expect_usage_error.h"
+#include "train/trainer_fixture.h"
+
+namespace tera {
+namespace {
+
+class TrainerOnRanks : public TrainerRuns {
+  protected:
+    /// Layers for four places of a pipeline, heads for four ranks, micro-batches of one sample.
+    std::string model() const {
+        return "--num-layers 4 --num-attention-heads 4 --micro-batch-size 1 --global-batch-size 8 --threads 1 "
+               "--train-iters 4 --eval-iters 2 --eval-interval 3 --log-params-norm --log-num-zeros-in-grad ";
+    }
+
+    struct Ranks {
+        RunRecord leader;
+        std::map<int, std::vector<std::string>> lines;  ///< by rank
+    };
+
+    Ranks run_on(int ranks, const std::string& flags) {
+        Ranks result;
+        std::mutex mutex;
+        run_on_threads(ranks, [&](Comm& world) {
+            RunConfig config = parse_run_config(ModelKind::gpt, words(base() + data + model() + flags),
+                                                {world.rank(), ranks, world.rank()});
+            validate_and_derive(config, ranks);
+            TrainerOptions options;
+            options.world = &world;
+            options.print = [&](const std::string& line) {
+                const std::lock_guard lock(mutex);
+                result.lines[world.rank()].push_back(line);
+            };
+            Trainer trainer(config, options);
+            const bool finished = trainer.run();
+            if (world.rank() == 0) result.leader.finished = finished, result.leader.state = trainer.state();
+        });
+        result.leader.lines = result.lines[0];
+        std::ifstream in(folder + "/metrics.jsonl");
+        for (std::string line; std::getline(in, line);) result.leader.metrics.push_back(nlohmann::json::parse(line));
+        return result;
+    }
+
+    static double number(const nlohmann::json& json, const char* key) { return json.at(key).get<double>(); }
+
+    static void expect_same_run(const RunRecord& many, const RunRecord& one) {
+        EXPECT_TRUE(many.finished);
+        ASSERT_EQ(many.metrics.size(), one.metrics.size());
+        const auto near = [](const nlohmann::json& x, const nlohmann::json& y) {
+            EXPECT_NEAR(x.get<double>(), y.get<double>(), 2e-6 * y.get<double>());
+        };
+        int evaluations = 0;
+        for (std::size_t i = 0; i < one.metrics.size(); ++i) {
+            SCOPED_TRACE(one.metrics[i].dump());
+            const auto &a = many.metrics[i], &b = one.metrics[i];
+            EXPECT_EQ(a.at("iteration"), b.at("iteration"));
+            if (b.contains("validation")) {
+                near(a.at("validation").at("lm_loss"), b["validation"]["lm_loss"]);
+                ++evaluations;
+            } else if (b.contains("lm_loss")) {
+                near(a.at("lm_loss"), b["lm_loss"]);
+                near(a.at("grad_norm"), b["grad_norm"]);
+                EXPECT_EQ(a.at("consumed_samples"), b["consumed_samples"]);
+            }
+        }
+        EXPECT_GT(evaluations, 0);
+        for (std::size_t n = 0; n < 4; ++n) {
+            const std::string norm = one.field("params norm", n);
+            EXPECT_EQ(many.field("params norm", n), norm);
+            EXPECT_GT(std::stod(norm), 0);
+        }
+        EXPECT_EQ(many.state.consumed_train_samples, one.state.consumed_train_samples);
+    }
+
+    void expect_layout(int ranks, const std::string& layout, const std::string& also = "") {
+        SCOPED_TRACE(layout);
+        const RunRecord one = run(model() + also);
+        ASSERT_GT(one.metrics.size(), 4u);
+        expect_same_run(run_on(ranks, layout + also).leader, one);
+    }
+};
+
+TEST_F(TrainerOnRanks, tensor_and_sequence_parallel) {
+    expect_layout(2, "--tensor-model-parallel-size 2 --sequence-parallel --make-vocab-size-divisible-by 64 ");
+}
+
+TEST_F(TrainerOnRanks, data_parallel_and_distributed_optimizer) {
+    expect_layout(2, "");
+    expect_layout(4, "--use-distributed-optimizer ", "--calculate-per-token-loss ");
+}
+
+TEST_F(TrainerOnRanks, interleaved_pipeline) {
+    expect_layout(2, "--pipeline-model-parallel-size 2 --num-layers-per-virtual-pipeline-stage 1 ");
+}
+
+TEST_F(TrainerOnRanks, context_parallel_with_documents) {
+    expect_layout(2, "--context-parallel-size 2 ", "--reset-position-ids --reset-attention-mask ");
+}
+
+using SlowTrainerOnRanks = TrainerOnRanks;
+
+TEST_F(SlowTrainerOnRanks, all_at_once) {
+    expect_layout(16,
+                  "--tensor-model-parallel-size 2 --sequence-parallel --context-parallel-size 2 "
+                  "--pipeline-model-parallel-size 2 --use-distributed-optimizer --make-vocab-size-divisible-by 64 ",
+                  "--untie-embeddings-and-output-weights --swiglu --position-embedding-type rope ");
+}
+
+TEST_F(TrainerOnRanks, bf16_with_main_weights) {
+    const std::string flags = "--bf16 --eval-iters 0 ";
+    const RunRecord one = run(model() + flags);
+    const RunRecord many =
+        run_on(4, flags +
+                      "--tensor-model-parallel-size 2 --sequence-parallel --use-distributed-optimizer "
+                      "--make-vocab-size-divisible-by 64 ")
+            .leader;
+    ASSERT_EQ(many.metrics.size(), one.metrics.size());
+    for (std::size_t i = 0; i < one.metrics.size(); ++i) {  // within one rounding of bf16
+        const double loss = number(one.metrics[i], "lm_loss");
+        EXPECT_NEAR(number(many.metrics[i], "lm_loss"), loss, loss / 256);
+    }
+}
+
+TEST_F(TrainerOnRanks, rank_0_speaks_for_all) {
+    const Ranks ranks =
+        run_on(4, "--tensor-model-parallel-size 2 --pipeline-model-parallel-size 2 --make-vocab-size-divisible-by 64 ");
+    EXPECT_TRUE(ranks.leader.printed("using world size: 4, data-parallel size: 1"));
+    EXPECT_EQ(ranks.leader.count("| number of skipped"), 4);
+    for (const auto& [rank, lines] : ranks.lines) {
+        RunRecord record;
+        record.lines = lines;
+        EXPECT_EQ(record.count("number of parameters on (tensor, pipeline) model parallel rank (" +
+                               std::to_string(rank % 2) + ", " + std::to_string(rank / 2) + ")"),
+                  1);
+        EXPECT_EQ(record.count(" > layers on pipeline stage"), rank % 2 == 0 ? 1 : 0);
+        if (rank > 0) {
+            EXPECT_EQ(record.count("building GPT model"), 0);
+        }
+    }
+}
+
+TEST_F(TrainerOnRanks, a_signal_or_trigger_that_one_rank_sees_stops_all) {
+    const std::string trigger = folder + "/trigger";
+    std::filesystem::create_directories(trigger);
+    std::ofstream(trigger + "/exit") << "";
+    const Ranks ranks = run_on(2, "--trigger-path " + trigger + " ");
+    EXPECT_FALSE(ranks.leader.finished);
+    EXPECT_EQ(ranks.leader.state.iteration, 1);
+}
+
+TEST_F(TrainerOnRanks, what_does_not_fit_is_refused) {
+    const auto refusal = [&](int ranks, const std::string& flags) -> std::string {
+        try {
+            run_on(ranks, flags);
+        } catch (const UsageError& e) {
+            return e.what();
+        }
+        return "nothing was refused";
+    };
+    EXPECT_NE(refusal(2, "--tensor-model-parallel-size 3 ").find("world size 2"), std::string::npos);
+    EXPECT_NE(refusal(2, "--save " + folder + "/ck --save-interval 2 ").find("--save and --load"), std::string::npos);
+    RunConfig two = parse_run_config(ModelKind::gpt, words(base() + data + model()), {0, 2, 0});
+    validate_and_derive(two, 2);
+    expect_usage_error([&] { Trainer(two, {.print = [](const std::string&) {}}).run(); },
+                       {"world size 2", "launch local"});
+}
+
+}  // namespace
+}  // namespace tera
