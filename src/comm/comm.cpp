@@ -4,7 +4,14 @@
 
 namespace tera {
 
+void Comm::note(double bytes) {
+    if (size() == 1) return;
+    ++traffic_.calls;
+    traffic_.bytes += bytes;
+}
+
 void Comm::all_reduce(const Exec& exec, Tensor data, Reduce op) {
+    note(2.0 * static_cast<double>(data.bytes()) * (size() - 1) / size());
     if (exec.counts() || data.numel() == 0) return;
     do_all_reduce(exec, data, op);
 }
@@ -12,6 +19,7 @@ void Comm::all_reduce(const Exec& exec, Tensor data, Reduce op) {
 void Comm::all_gather(const Exec& exec, ConstTensor in, Tensor out) {
     TERA_CHECK(in.dtype == out.dtype && in.numel() * size() == out.numel(), in.shape, " of ", size(), " ranks into ",
                out.shape);
+    note(static_cast<double>(in.bytes()) * (size() - 1));
     if (exec.counts() || in.numel() == 0) return;
     do_all_gather(exec, in, out);
 }
@@ -19,18 +27,21 @@ void Comm::all_gather(const Exec& exec, ConstTensor in, Tensor out) {
 void Comm::reduce_scatter(const Exec& exec, ConstTensor in, Tensor out) {
     TERA_CHECK(in.dtype == out.dtype && out.numel() * size() == in.numel(), in.shape, " over ", size(), " ranks into ",
                out.shape);
+    note(static_cast<double>(out.bytes()) * (size() - 1));
     if (exec.counts() || out.numel() == 0) return;
     do_reduce_scatter(exec, in, out);
 }
 
 void Comm::broadcast(const Exec& exec, Tensor data, int root) {
     TERA_CHECK(root >= 0 && root < size(), "root ", root, " of ", size());
+    note(static_cast<double>(data.bytes()) * (size() - 1) / size());
     if (exec.counts() || data.numel() == 0) return;
     do_broadcast(exec, data, root);
 }
 
 void Comm::send(const Exec& exec, ConstTensor data, int to) {
     TERA_CHECK(to >= 0 && to < size() && to != rank(), "rank ", rank(), " to ", to, " of ", size());
+    note(static_cast<double>(data.bytes()));
     if (!exec.counts()) do_send(exec, data, to);
 }
 

@@ -35,6 +35,20 @@ struct AxisSet {
 
 enum class Reduce : std::uint8_t { sum, max };
 
+/// What a rank has sent: payload as the fewest bytes an algorithm can do with, so that it is the same whoever carries
+/// it. Of n ranks with b bytes each: all-reduce 2b(n-1)/n · all-gather, reduce-scatter b(n-1) of the piece · broadcast
+/// b(n-1)/n · send b.
+struct Traffic {
+    std::int64_t calls = 0;
+    double bytes = 0;
+
+    void add(const Traffic& other) {
+        calls += other.calls;
+        bytes += other.bytes;
+    }
+    bool operator==(const Traffic&) const = default;
+};
+
 class Comm {
   public:
     virtual ~Comm() = default;
@@ -53,6 +67,9 @@ class Comm {
     void send(const Exec& exec, ConstTensor data, int to);
     void recv(const Exec& exec, Tensor data, int from);
     virtual void barrier() = 0;
+    /// Since the beginning, or since the last call of reset_traffic(). A dry run counts too.
+    const Traffic& traffic() const { return traffic_; }
+    void reset_traffic() { traffic_ = {}; }
     /// A communicator of some ranks of this one, in the given order; called by each of them, with the same list.
     virtual std::unique_ptr<Comm> group(const std::vector<int>& members) = 0;
 
@@ -63,9 +80,17 @@ class Comm {
     virtual void do_broadcast(const Exec& exec, Tensor data, int root) = 0;
     virtual void do_send(const Exec& exec, ConstTensor data, int to) = 0;
     virtual void do_recv(const Exec& exec, Tensor data, int from) = 0;
+
+  private:
+    void note(double bytes);
+
+    Traffic traffic_;
 };
 
 /// The world of one rank: reductions leave the data as it is, gathers copy.
 std::unique_ptr<Comm> make_self_comm();
+
+/// A rank that exists on paper only: it can do nothing but dry runs, alone.
+std::unique_ptr<Comm> make_paper_comm(int rank, int size);
 
 }  // namespace tera

@@ -95,4 +95,31 @@ Comm& Mesh::over(AxisSet axes) const {
     return *self_;
 }
 
+std::map<std::string, Traffic> Mesh::traffic() const {
+    const AxisSet gradients{Axis::dp, Axis::cp};
+    std::map<std::string, Traffic> sent;
+    const auto add = [&](const char* what, const Comm* comm) {
+        if (comm != nullptr && comm->size() > 1) sent[what].add(comm->traffic());
+    };
+    for (const auto& [bits, comm] : groups_) {
+        const char* const what = bits == AxisSet{Axis::tp}.bits   ? "tensor"
+                                 : bits == AxisSet{Axis::cp}.bits ? "context"
+                                 : bits == AxisSet{Axis::pp}.bits ? "pipeline"
+                                 : bits == gradients.bits         ? "data"
+                                                                  : "agreement";
+        add(what, comm.get());
+    }
+    add("pipeline", pp_back_.get());
+    add("tied embedding", embedding_.get());
+    add("agreement", world_);
+    return sent;
+}
+
+void Mesh::reset_traffic() const {
+    for (const auto& [bits, comm] : groups_) comm->reset_traffic();
+    for (Comm* comm : {pp_back_.get(), embedding_.get(), world_}) {
+        if (comm != nullptr) comm->reset_traffic();
+    }
+}
+
 }  // namespace tera

@@ -9,6 +9,7 @@
 #pragma once
 
 #include <map>
+#include <string>
 #include <vector>
 
 #include "comm/comm.h"
@@ -61,6 +62,11 @@ class Mesh {
     Comm& over(AxisSet axes) const;
     /// Null on the stages between first and last, and where there is one stage.
     Comm* embedding() const { return embedding_.get(); }
+
+    /// What this rank has sent, by what it was for: "tensor", "context", "data" (gradients and values, over context
+    /// ranks too), "pipeline", "tied embedding", "agreement" (norms, losses).
+    std::map<std::string, Traffic> traffic() const;
+    void reset_traffic() const;
 
     bool first_stage() const { return place_.pp == 0; }
     bool last_stage() const { return place_.pp == shape_.pp - 1; }

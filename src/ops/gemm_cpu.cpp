@@ -187,6 +187,7 @@ void multiply(const Exec& exec, const Operands<A>& x, const Output<A>& out) {
     block.accumulate = out.c.accumulate;
     block.shared = scratch(width * chunk);
     A* copy = out.direct() ? nullptr : scratch(rows * cols);
+    if (exec.counts()) return;
     for (block.j0 = 0; block.j0 < x.N; block.j0 = block.j1) {
         block.j1 = std::min(x.N, block.j0 + cols);
         for (block.i0 = 0; block.i0 < x.M; block.i0 = block.i1) {
@@ -231,7 +232,10 @@ void gemm(const Exec& exec, std::int64_t M, std::int64_t N, std::int64_t K, Matr
     auto in = [&](auto zero) {
         using A = decltype(zero);
         Operands<A> x{M, N, K, a, b};
-        K == 0 ? multiply_nothing(x, Output<A>{c}) : multiply(exec, x, Output<A>{c});
+        if (K > 0)
+            multiply(exec, x, Output<A>{c});
+        else if (!exec.counts())
+            multiply_nothing(x, Output<A>{c});
     };
     if (M == 0 || N == 0) return;
     acc_dtype(a.dtype) == DType::f64 ? in(double{}) : in(float{});

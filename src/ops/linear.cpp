@@ -17,7 +17,7 @@ void check_2d(const char* what, const ConstTensor& t, std::int64_t cols) {
 namespace cpu {
 
 void linear(const Exec& exec, Tensor y, ConstTensor x, ConstTensor w, ConstTensor bias) {
-    if (bias) {  // every row starts as the bias, and the product is added to it
+    if (bias && !exec.counts()) {  // every row starts as the bias, and the product is added to it
         dispatch_float(y.dtype, [&](auto zero) {
             using T = decltype(zero);
             std::int64_t n = y.cols();
@@ -37,7 +37,6 @@ void linear_dgrad(const Exec& exec, Tensor dx, ConstTensor dy, ConstTensor w) {
 
 void linear_wgrad(const Exec& exec, Tensor dw, ConstTensor dy, ConstTensor x, Tensor db) {
     if (db) column_sum(exec, db, dy);
-    if (exec.counts()) return;
     gemm(exec, dw.shape[0], dw.shape[1], x.rows(), {dy.data, dy.dtype, dy.cols(), true},
          {x.data, x.dtype, x.cols(), false}, {dw.data, dw.dtype, dw.cols(), true});
 }
@@ -45,22 +44,21 @@ void linear_wgrad(const Exec& exec, Tensor dw, ConstTensor dy, ConstTensor x, Te
 void linear_residual(const Exec& exec, Tensor out, ConstTensor x, ConstTensor w, ConstTensor bias,
                      const Residual& residual) {
     linear(exec, out, x, w, {});
-    dropout_add(exec, out, residual.x, out, bias, residual.dropout);
+    if (!exec.counts()) dropout_add(exec, out, residual.x, out, bias, residual.dropout);
 }
 
 void linear_activation(const Exec& exec, ActivationKind kind, Tensor a, Tensor h, ConstTensor x, ConstTensor w,
                        ConstTensor bias) {
     linear(exec, h, x, w, bias);
-    activation(exec, kind, a, h);
+    if (!exec.counts()) activation(exec, kind, a, h);
 }
 
 void linear_dgrad_activation(const Exec& exec, ActivationKind kind, Tensor dh, ConstTensor dy, ConstTensor w,
                              ConstTensor h) {
     ArenaScope scope(*exec.arena);
     Tensor da = exec.tensor(w.dtype, {dy.rows(), w.shape[1]});
-    if (exec.counts()) return;
     linear_dgrad(exec, da, dy, w);
-    activation_backward(exec, kind, dh, da, h);
+    if (!exec.counts()) activation_backward(exec, kind, dh, da, h);
 }
 
 }  // namespace cpu
@@ -68,14 +66,14 @@ void linear_dgrad_activation(const Exec& exec, ActivationKind kind, Tensor dh, C
 void linear_into(const Exec& exec, Tensor y, ConstTensor x, ConstTensor w) {
     check_2d("weight", w, x.cols());
     check_2d("output", y, w.shape[0]);
-    TERA_DISPATCH(exec, linear(exec, y, x, w, ConstTensor{}));
+    TERA_DISPATCH_WITH_SCRATCH(exec, linear(exec, y, x, w, ConstTensor{}));
 }
 
 Tensor linear(const Exec& exec, ConstTensor x, ConstTensor w, ConstTensor bias) {
     check_2d("weight", w, x.cols());
     TERA_CHECK(!bias || bias.numel() == w.shape[0], "bias ", bias.shape, " for weight ", w.shape);
     Tensor y = exec.tensor(x.dtype, {x.rows(), w.shape[0]});
-    TERA_DISPATCH(exec, linear(exec, y, x, w, bias));
+    TERA_DISPATCH_WITH_SCRATCH(exec, linear(exec, y, x, w, bias));
     return y;
 }
 
@@ -87,7 +85,7 @@ Tensor linear_residual(const Exec& exec, ConstTensor x, ConstTensor w, ConstTens
     TERA_CHECK(residual.dropout.p == 0 || (residual.dropout.sample && residual.dropout.B > 0),
                "dropout needs sample numbers");
     Tensor out = exec.tensor(x.dtype, {x.rows(), w.shape[0]});
-    TERA_DISPATCH(exec, linear_residual(exec, out, x, w, bias, residual));
+    TERA_DISPATCH_WITH_SCRATCH(exec, linear_residual(exec, out, x, w, bias, residual));
     return out;
 }
 
@@ -98,7 +96,7 @@ Activated linear_activation(const Exec& keep, const Exec& temp, ActivationKind k
     std::int64_t T = x.rows(), F = w.shape[0];
     TERA_CHECK(!is_gated(kind) || F % 2 == 0, w.shape);
     Activated out{keep.tensor(x.dtype, {T, F}), temp.tensor(x.dtype, {T, is_gated(kind) ? F / 2 : F})};
-    TERA_DISPATCH(keep, linear_activation(keep, kind, out.a, out.h, x, w, bias));
+    TERA_DISPATCH_WITH_SCRATCH(keep, linear_activation(keep, kind, out.a, out.h, x, w, bias));
     return out;
 }
 
@@ -114,7 +112,7 @@ Tensor linear_dgrad_activation(const Exec& exec, ActivationKind kind, ConstTenso
 void linear_dgrad_into(const Exec& exec, Tensor dx, ConstTensor dy, ConstTensor w) {
     check_2d("gradient of the output", dy, w.shape[0]);
     check_2d("gradient of the input", dx, w.shape[1]);
-    TERA_DISPATCH(exec, linear_dgrad(exec, dx, dy, w));
+    TERA_DISPATCH_WITH_SCRATCH(exec, linear_dgrad(exec, dx, dy, w));
 }
 
 Tensor linear_dgrad(const Exec& exec, ConstTensor dy, ConstTensor w) {

@@ -242,8 +242,9 @@ void run(const Exec& exec, Plan& plan, const Product& p) {
     TERA_CUBLAS(multiply(*exec.gpu, plan, p, plan.algo, p.out.data));
 }
 
+/// A dry run passes over it: all scratch memory is the library's workspace.
 void gemm(const Exec& exec, const Product& p) {
-    if (p.M == 0 || p.N == 0) return;
+    if (p.M == 0 || p.N == 0 || exec.counts()) return;
     Plan& plan = plan_for(*exec.gpu, p);
     if (!plan.supported)
         throw Error(
@@ -301,11 +302,12 @@ void linear_residual(const Exec& exec, Tensor out, ConstTensor x, ConstTensor w,
         return gemm(exec, p);
     }
     linear(exec, out, x, w, {});
-    dropout_add(exec, out, residual.x, out, bias, residual.dropout);
+    if (!exec.counts()) dropout_add(exec, out, residual.x, out, bias, residual.dropout);
 }
 
 void linear_activation(const Exec& exec, ActivationKind kind, Tensor a, Tensor h, ConstTensor x, ConstTensor w,
                        ConstTensor bias) {
+    if (exec.counts()) return;
     if (has_gelu_epilogue(kind, h, w)) {
         Product plain = forward_product(a, x, w, bias), p = plain;
         p.out.epilogue = bias ? CUBLASLT_EPILOGUE_GELU_AUX_BIAS : CUBLASLT_EPILOGUE_GELU_AUX;

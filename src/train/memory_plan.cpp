@@ -42,18 +42,35 @@ std::string MemoryPlan::text() const {
 }
 
 MemoryPlan plan_memory(const RunConfig& config, std::int64_t true_vocab, Workspace& dry) {
-    TrainingParts parts(config, true_vocab, dry);
+    const Mesh one_rank;
+    return plan_memory(config, true_vocab, dry, one_rank, 1);
+}
+
+MemoryPlan plan_memory(const RunConfig& config, std::int64_t true_vocab, Workspace& dry, const Mesh& mesh,
+                       std::int64_t micro_batches) {
+    TrainingParts parts(config, true_vocab, dry, {}, mesh);
+    mesh.reset_traffic();
     const MicroBatch batch = batch_shape(config);
     BatchUpload no_upload{Engine()};
     Timers no_timers(0);
-    Pipeline pipeline({parts.chunks(), parts.mesh(), dry, no_upload, no_timers});
+    Pipeline pipeline({parts.chunks(), parts.mesh(), dry, no_upload, no_timers,
+                       config.microbatch_group_size_per_vp_stage.value_or(0)});
     const Tensor sums(reinterpret_cast<std::byte*>(Arena::alignment), DType::f64, dry.engine().device(), {2});
-    const Pipeline::Work work{[&]() -> const MicroBatch& { return batch; }, 1, sums};
+    const Pipeline::Work work{[&]() -> const MicroBatch& { return batch; }, micro_batches, sums};
     pipeline.train(work);
-    pipeline.evaluate(work);
+    const Exec exec = dry.ctx().temp;
+    parts.sync().finish_gradients(exec);
+    parts.sync().finish_step(exec);
+    pipeline.share(exec, sums);
+    const std::map<std::string, Traffic> one_step = mesh.traffic();
+    pipeline.evaluate({work.next, 1, sums});
     MemoryPlan plan;
+    plan.sent = one_step;
     plan.weights = parts.weights_bytes();
+    for (const Param* p : parts.params()) plan.gradients += p->grad.bytes();
     plan.optimizer = parts.optimizer_bytes();
+    for (const OptimizerTensor& t : parts.optimizer().state())
+        plan.main_weights += t.kind == "master" ? t.tensor.bytes() : 0;
     plan.activations = dry.kept_peak();
     plan.scratch = dry.scratch_peak();
     plan.tables = parts.table_bytes();

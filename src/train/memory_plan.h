@@ -4,9 +4,11 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <map>
 #include <optional>
 #include <string>
 
+#include "comm/mesh.h"
 #include "config/run_config.h"
 #include "train/workspace.h"
 
@@ -14,13 +16,17 @@ namespace tera {
 
 /// Bytes on the device of one rank.
 struct MemoryPlan {
-    std::size_t weights = 0;      ///< weights and gradients
-    std::size_t optimizer = 0;    ///< main weights and the rule's state
-    std::size_t activations = 0;  ///< kept until backward, or rebuilt there
-    std::size_t scratch = 0;      ///< of single layers
-    std::size_t tables = 0;       ///< rotary angles
-    std::size_t batches = 0;      ///< micro-batches on their way
-    std::size_t libraries = 0;    ///< workspace of the product library
+    std::size_t weights = 0;       ///< weights and gradients
+    std::size_t gradients = 0;     ///< of these the gradients
+    std::size_t optimizer = 0;     ///< main weights and the rule's state
+    std::size_t main_weights = 0;  ///< of these the main weights
+    std::size_t activations = 0;   ///< kept until backward, or rebuilt there
+    std::size_t scratch = 0;       ///< of single layers
+    std::size_t tables = 0;        ///< rotary angles
+    std::size_t batches = 0;       ///< micro-batches on their way
+    std::size_t libraries = 0;     ///< workspace of the product library
+
+    std::map<std::string, Traffic> sent;  ///< in one step, by what it is for (Mesh::traffic)
 
     std::size_t total() const { return weights + optimizer + activations + scratch + tables + batches + libraries; }
     /// "weights and gradients 9.9 GB, optimizer 19.8 GB, ...".
@@ -28,7 +34,10 @@ struct MemoryPlan {
 };
 
 /// `config` is validated and knows its padded vocabulary. `dry` is a counting workspace on the run's device; it is left
-/// with the peaks to be reserved.
+/// with the peaks to be reserved. `mesh`: the rank's place; what one step of `micro_batches` sends is noted there.
+MemoryPlan plan_memory(const RunConfig& config, std::int64_t true_vocab, Workspace& dry, const Mesh& mesh,
+                       std::int64_t micro_batches);
+/// One rank.
 MemoryPlan plan_memory(const RunConfig& config, std::int64_t true_vocab, Workspace& dry);
 
 /// On a GPU: plans, and takes all memory of the workspace at once; UsageError, with the plan and what would fit, if

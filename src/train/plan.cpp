@@ -5,6 +5,7 @@
 #include <cstdio>
 #include <nlohmann/json.hpp>
 
+#include "config/fields.h"
 #include "core/error.h"
 #include "train/run_schedules.h"
 
@@ -25,6 +26,29 @@ std::string formatted(const char* format, double value) {
 
 std::string line(const std::string& name, const std::string& value) {
     return name + std::string(name.size() < 24 ? 24 - name.size() : 1, ' ') + value + "\n";
+}
+
+std::string gib(std::size_t bytes) { return formatted("%.2f GiB", static_cast<double>(bytes) / 0x1p30); }
+std::string gib(double bytes) { return formatted("%.3f GiB", bytes / 0x1p30); }
+
+/// A flag that asks for what this version cannot build, other than how the ranks are laid out.
+bool asks_for_unbuilt(const RunConfig& config) {
+    for (const Field& field : fields()) {
+        const bool layout = field.names[0].find("-parallel-size") != std::string::npos;
+        if (field.status == FlagStatus::later && !layout && !is_default(config, field)) return true;
+    }
+    return false;
+}
+
+/// Nothing for models that this version cannot build.
+std::optional<LayoutPlan> layout_of(RunConfig config, const RunPlan& plan) {
+    config.padded_vocab_size = plan.padded_vocab_size;
+    try {
+        if (config.kind != ModelKind::gpt || asks_for_unbuilt(config)) return {};
+        return plan_layout(config, plan.vocab.size, plan.num_micro_batches);
+    } catch (const UsageError&) {
+        return {};
+    }
 }
 
 std::string why_not_runnable(const RunConfig& config) {
@@ -138,9 +162,52 @@ RunPlan make_plan(const RunConfig& config, const std::vector<std::int64_t>& at_i
             plan.learning_rate.push_back({iteration, schedule.learning_rate(samples)});
         }
     }
+    plan.layout = layout_of(config, plan);
     plan.not_runnable = why_not_runnable(config);
     return plan;
 }
+
+namespace {
+
+std::string layout_text(const LayoutPlan& layout) {
+    std::string out = line("memory of a rank", cat("counted for ", layout.device == "CPU" ? "the CPU" : layout.device));
+    for (std::size_t stage = 0; stage < layout.stages.size(); ++stage) {
+        const MemoryPlan& m = layout.stages[stage];
+        out += line(cat("  stage ", stage),
+                    cat(gib(m.total()), ": weights ", gib(m.weights - m.gradients), ", gradients ", gib(m.gradients),
+                        ", main weights ", gib(m.main_weights), ", optimizer state ", gib(m.optimizer - m.main_weights),
+                        ", activations ", gib(m.activations), ", scratch ", gib(m.scratch), ", other ",
+                        gib(m.tables + m.batches + m.libraries)));
+    }
+    const MemoryPlan& fullest = layout.fullest();
+    if (!fullest.sent.empty()) out += line("sent in a step", "by a rank of the fullest stage");
+    for (const auto& [what, traffic] : fullest.sent)
+        if (traffic.calls > 0)
+            out += line("  " + what, cat(gib(traffic.bytes), " in ", grouped(traffic.calls), " calls"));
+    if (layout.stages.size() > 1)
+        out += line("pipeline bubble", cat(formatted("%.1f %%", 100 * layout.bubble), " of a step"));
+    return out;
+}
+
+nlohmann::json layout_json(const LayoutPlan& layout) {
+    nlohmann::json stages = nlohmann::json::array();
+    for (const MemoryPlan& m : layout.stages) {
+        nlohmann::json sent = nlohmann::json::object();
+        for (const auto& [what, traffic] : m.sent) sent[what] = {{"bytes", traffic.bytes}, {"calls", traffic.calls}};
+        stages.push_back({{"total", m.total()},
+                          {"weights", m.weights - m.gradients},
+                          {"gradients", m.gradients},
+                          {"main_weights", m.main_weights},
+                          {"optimizer_state", m.optimizer - m.main_weights},
+                          {"activations", m.activations},
+                          {"scratch", m.scratch},
+                          {"other", m.tables + m.batches + m.libraries},
+                          {"sent_per_step", std::move(sent)}});
+    }
+    return {{"device", layout.device}, {"stages", std::move(stages)}, {"pipeline_bubble", layout.bubble}};
+}
+
+}  // namespace
 
 std::string plan_text(const RunConfig& c, const RunPlan& plan) {
     std::string out;
@@ -170,6 +237,7 @@ std::string plan_text(const RunConfig& c, const RunPlan& plan) {
         line("FLOPs per iteration", cat(formatted("%.6E", plan.flops_per_iteration), " (",
                                         formatted("%.6E", plan.flops_per_iteration / static_cast<double>(c.world_size)),
                                         " per rank; formula of --log-format ", c.log_format, ")"));
+    if (plan.layout) out += layout_text(*plan.layout);
     for (const RateAtIteration& at : plan.learning_rate) {
         out += line("learning rate", cat(formatted("%.6E", at.learning_rate), " at iteration ", at.iteration));
     }
@@ -204,6 +272,7 @@ nlohmann::json plan_json(const RunConfig& c, const RunPlan& plan) {
     }
     for (const RateAtIteration& at : plan.learning_rate)
         out["learning_rate"][std::to_string(at.iteration)] = at.learning_rate;
+    if (plan.layout) out["layout"] = layout_json(*plan.layout);
     if (!plan.not_runnable.empty()) out["not_runnable_because"] = plan.not_runnable;
     return out;
 }

@@ -11,6 +11,7 @@
 #include "model/flops.h"
 #include "model/parameter_count.h"
 #include "parallel/layer_plan.h"
+#include "train/layout_plan.h"
 #include "train/vocab_size.h"
 
 namespace tera {
@@ -35,7 +36,8 @@ struct RunPlan {
     std::optional<std::int64_t> train_iters;
     double flops_per_iteration = 0;  // at the full batch size, by the formula of the log format
     std::vector<RateAtIteration> learning_rate;
-    std::string not_runnable;  // why training refuses it in this version; "" if it does not
+    std::optional<LayoutPlan> layout;  // memory and communication; not for what cannot be built
+    std::string not_runnable;          // why training refuses it in this version; "" if it does not
 };
 
 /// UsageError for anything in the configuration that cannot be.

@@ -1,0 +1,200 @@
+#include "train/layout_search.h"
+
+#include <algorithm>
+#include <cstdio>
+
+#include "core/error.h"
+#include "train/plan.h"
+#include "train/run_schedules.h"
+
+namespace tera {
+namespace {
+
+/// One combination of flags.
+struct Candidate {
+    std::int64_t tp = 1, pp = 1, cp = 1, micro_batch = 1, chunks = 1;
+    enum class Recompute { none, selective, full } recompute = Recompute::none;
+};
+
+std::vector<std::int64_t> divisors(std::int64_t n, std::int64_t most) {
+    std::vector<std::int64_t> all;
+    for (std::int64_t d = 1; d <= std::min(n, most); ++d) {
+        if (n % d == 0) all.push_back(d);
+    }
+    return all;
+}
+
+std::string flags_of(const Candidate& c, bool distributed) {
+    std::string flags = cat("--tensor-model-parallel-size ", c.tp, " --pipeline-model-parallel-size ", c.pp);
+    if (c.tp > 1) flags += " --sequence-parallel";
+    if (c.cp > 1) flags += cat(" --context-parallel-size ", c.cp);
+    if (c.chunks > 1) flags += cat(" --num-virtual-stages-per-pipeline-rank ", c.chunks);
+    if (distributed) flags += " --use-distributed-optimizer";
+    flags += cat(" --micro-batch-size ", c.micro_batch);
+    if (c.recompute == Candidate::Recompute::selective) flags += " --recompute-granularity selective";
+    if (c.recompute == Candidate::Recompute::full)
+        flags += " --recompute-granularity full --recompute-method uniform --recompute-num-layers 1";
+    return flags;
+}
+
+class Search {
+  public:
+    Search(const RunConfig& config, const SearchRequest& request) : base_(config), request_(request) {}
+
+    std::vector<LayoutChoice> run() {
+        const std::int64_t N = request_.gpus;
+        for (const std::int64_t tp :
+             divisors(N, std::min<std::int64_t>(request_.gpus_per_node, base_.num_attention_heads))) {
+            for (const std::int64_t pp : divisors(N / tp, base_.num_layers)) {
+                for (const std::int64_t cp : context_sizes(N / tp / pp))
+                    try_micro_batches({.tp = tp, .pp = pp, .cp = cp});
+            }
+        }
+        std::stable_sort(found_.begin(), found_.end(),
+                         [](const auto& a, const auto& b) { return a.seconds < b.seconds; });
+        std::vector<LayoutChoice> best;
+        for (LayoutChoice& choice : found_) {
+            if (best.size() == request_.most) break;
+            choice.plan = plan_layout(choice.config, find_vocab_size(choice.config).size, choice.micro_batches);
+            if (fits(choice)) best.push_back(std::move(choice));
+        }
+        return best;
+    }
+
+  private:
+    /// Sharing a sequence pays when it is long.
+    std::vector<std::int64_t> context_sizes(std::int64_t ranks) const {
+        return divisors(ranks, std::max<std::int64_t>(1, base_.seq_length / 8192));
+    }
+
+    void try_micro_batches(Candidate c) {
+        for (c.micro_batch = 1; c.micro_batch <= 8; c.micro_batch *= 2) {
+            for (c.chunks = 1; c.chunks <= (c.pp > 1 ? 4 : 1); c.chunks *= 2) {
+                // What recomputes more is slower: the first that fits is enough.
+                for (const auto recompute :
+                     {Candidate::Recompute::none, Candidate::Recompute::selective, Candidate::Recompute::full}) {
+                    c.recompute = recompute;
+                    if (try_one(c)) break;
+                }
+            }
+        }
+    }
+
+    /// True if it fits, or cannot be at all.
+    bool try_one(const Candidate& c) {
+        LayoutChoice choice;
+        try {
+            choice.config = configured(c);
+            const std::int64_t past_ramp =
+                choice.config.rampup_batch_size.empty() ? 0 : choice.config.rampup_batch_size[2] + 1;
+            choice.micro_batches = make_batch_schedule(choice.config).at(past_ramp).micro_batches;
+            const VocabSize vocab = find_vocab_size(choice.config);
+            choice.config.padded_vocab_size =
+                pad_vocab_size(vocab.size, choice.config.make_vocab_size_divisible_by, c.tp);
+            choice.plan = plan_by_few(choice, vocab.size);
+        } catch (const UsageError&) {
+            return true;
+        }
+        if (!fits(choice)) return false;
+        choice.seconds = seconds_of(c, choice);
+        choice.flags = flags_of(c, choice.config.use_distributed_optimizer);
+        found_.push_back(std::move(choice));
+        return true;
+    }
+
+    bool fits(const LayoutChoice& choice) const {
+        const double room = (request_.memory_gib - request_.reserve_gib) * 0x1p30;
+        return static_cast<double>(choice.plan.fullest().total()) <= room;
+    }
+
+    /// The plan of a step, nearly: the pipeline is full after some micro-batches, and the rest sends as much and keeps
+    /// hardly more.
+    static LayoutPlan plan_by_few(const LayoutChoice& choice, std::int64_t vocab) {
+        const RunConfig& c = choice.config;
+        const std::int64_t all = choice.micro_batches, few = std::min(all, 3 * c.pipeline_model_parallel_size);
+        LayoutPlan plan = plan_layout(c, vocab, few);
+        plan.bubble =
+            pipeline_bubble(c.pipeline_model_parallel_size, c.virtual_pipeline_model_parallel_size.value_or(1), all);
+        for (MemoryPlan& stage : plan.stages) {
+            for (const char* what : {"tensor", "context", "pipeline"}) {
+                const auto at = stage.sent.find(what);
+                if (at == stage.sent.end()) continue;
+                at->second.bytes *= static_cast<double>(all) / static_cast<double>(few);
+                at->second.calls = at->second.calls * all / few;
+            }
+        }
+        return plan;
+    }
+
+    RunConfig configured(const Candidate& c) const {
+        RunConfig config = base_;
+        config.tensor_model_parallel_size = c.tp;
+        config.pipeline_model_parallel_size = c.pp;
+        config.context_parallel_size = c.cp;
+        config.sequence_parallel = c.tp > 1;
+        config.micro_batch_size = c.micro_batch;
+        config.use_distributed_optimizer = request_.gpus / (c.tp * c.pp) > 1;
+        if (c.chunks > 1) config.num_virtual_stages_per_pipeline_rank = c.chunks;
+        using R = Candidate::Recompute;
+        config.recompute_granularity = c.recompute == R::none ? "" : c.recompute == R::full ? "full" : "selective";
+        config.recompute_method = c.recompute == R::full ? "uniform" : "";
+        config.recompute_num_layers = c.recompute == R::full ? 1 : 0;
+        validate_and_derive(config, request_.gpus);
+        return config;
+    }
+
+    double seconds_of(const Candidate& c, const LayoutChoice& choice) const {
+        const double flops = flops_per_step(flops_formula_of(choice.config.log_format),
+                                            flops_shape(choice.config, choice.config.padded_vocab_size),
+                                            choice.config.global_batch_size);
+        const bool one_node = request_.gpus <= request_.gpus_per_node;
+        const bool full = c.recompute == Candidate::Recompute::full;
+        const double compute = flops * (full ? 4.0 / 3 : 1) / (static_cast<double>(request_.gpus) * request_.sustained);
+        const auto& sent = choice.plan.fullest().sent;
+        const auto time_of = [&](const char* what, bool within) {
+            const auto at = sent.find(what);
+            return at == sent.end() ? 0 : at->second.bytes / (within ? request_.within_node : request_.between_nodes);
+        };
+        const bool context_within = c.tp * c.cp <= request_.gpus_per_node;
+        const double busy = compute + time_of("tensor", true) + 0.5 * time_of("context", context_within);
+        return busy / (1 - choice.plan.bubble) + 0.5 * time_of("data", one_node) + time_of("pipeline", one_node);
+    }
+
+    RunConfig base_;
+    SearchRequest request_;
+    std::vector<LayoutChoice> found_;
+};
+
+}  // namespace
+
+std::vector<LayoutChoice> search_layouts(const RunConfig& config, const SearchRequest& request) {
+    return Search(config, request).run();
+}
+
+std::string layouts_text(const SearchRequest& request, const std::vector<LayoutChoice>& choices) {
+    char row[256];
+    std::string out =
+        cat("layouts for ", request.gpus, " GPUs of ", request.memory_gib, " GiB, best first\n",
+            "  tensor pipeline context  data  micro-batch chunks  recompute  memory GiB  bubble %  step s\n");
+    for (const LayoutChoice& choice : choices) {
+        const RunConfig& c = choice.config;
+        std::snprintf(
+            row, sizeof row, "  %6lld %8lld %7lld %5lld %12lld %6lld  %-9s  %10.1f  %8.1f  %6.2f\n",
+            static_cast<long long>(c.tensor_model_parallel_size),
+            static_cast<long long>(c.pipeline_model_parallel_size), static_cast<long long>(c.context_parallel_size),
+            static_cast<long long>(c.data_parallel_size), static_cast<long long>(c.micro_batch_size),
+            static_cast<long long>(c.virtual_pipeline_model_parallel_size.value_or(1)),
+            c.recompute_granularity.empty() ? "none" : c.recompute_granularity.c_str(),
+            static_cast<double>(choice.plan.fullest().total()) / 0x1p30, 100 * choice.plan.bubble, choice.seconds);
+        out += row;
+    }
+    if (choices.empty()) return out + "  nothing fits: take more GPUs, or GPUs with more memory\n";
+    std::snprintf(
+        row, sizeof row,
+        "  (step s is an estimate at %.0f TFLOP/s sustained, %.0f GB/s within a node of %lld, %.0f between)\n",
+        request.sustained / 1e12, request.within_node / 1e9, static_cast<long long>(request.gpus_per_node),
+        request.between_nodes / 1e9);
+    return out + row + "flags of the first: " + choices[0].flags + "\n";
+}
+
+}  // namespace tera

@@ -1,0 +1,151 @@
+// What the plan says of a layout is what a run on it takes: bytes of every kind, and bytes sent.
+#include "train/layout_plan.h"
+
+#include <gtest/gtest.h>
+
+#include <mutex>
+#include <sstream>
+
+#include "comm/thread_comm.h"
+#include "support/expect_usage_error.h"
+#include "support/models.h"
+#include "train/evaluate.h"
+#include "train/layout_search.h"
+#include "train/training_parts.h"
+
+namespace tera {
+namespace {
+
+RunConfig config_of(const std::string& flags, std::int64_t world) {
+    std::istringstream in(
+        "--num-layers 4 --hidden-size 32 --num-attention-heads 4 --seq-length 16 --max-position-embeddings 16 "
+        "--micro-batch-size 2 --global-batch-size 16 --tokenizer-type NullTokenizer --vocab-size 99 "
+        "--make-vocab-size-divisible-by 8 --attention-dropout 0 --hidden-dropout 0 --lr 0.01 --train-iters 2 "
+        "--mock-data "
+        "--device cpu --threads 1 " +
+        flags);
+    std::vector<std::string> words;
+    for (std::string word; in >> word;) words.push_back(word);
+    RunConfig config = parse_run_config(ModelKind::gpt, words, Environment{});
+    validate_and_derive(config, world);
+    config.padded_vocab_size = 104;
+    return config;
+}
+
+constexpr std::int64_t vocab = 100;
+
+struct Measured {
+    std::size_t weights, optimizer, activations;
+    std::map<std::string, Traffic> sent;
+};
+
+/// One training step on threads; what each rank took, by rank.
+std::map<int, Measured> measure(const RunConfig& config, std::int64_t micro_batches) {
+    std::map<int, Measured> ranks;
+    std::mutex mutex;
+    run_on_threads(static_cast<int>(config.world_size), [&](Comm& world) {
+        const Mesh mesh(mesh_shape_from(config), world);
+        ThreadPool pool(1);
+        Workspace workspace(pool), dry(workspace.engine(), pool, Arena::Kind::counting);
+        (void)plan_memory(config, vocab, dry, mesh, micro_batches);
+        workspace.reserve_like(dry);  // as a run does
+        TrainingParts parts(config, vocab, workspace, {}, mesh);
+        mesh.reset_traffic();
+        BatchUpload upload(workspace.engine());
+        Timers timers(0);
+        Pipeline pipeline({parts.chunks(), mesh, workspace, upload, timers});
+        TrainStep step({pipeline, parts.sync(), parts.optimizer(), parts.scaler(), timers}, parts.step_settings());
+        test::World random(1);
+        const test::TestBatch batch(random, config.seq_length, config.micro_batch_size, vocab);
+        const MicroBatch view = batch.view();
+        step.run([&]() -> const MicroBatch& { return view; }, micro_batches, {.learning_rate = 0.01}, 1);
+        const std::map<std::string, Traffic> sent = mesh.traffic();
+        evaluate(pipeline, [&]() -> const MicroBatch& { return view; }, {.iterations = 1, .micro_batches = 1});
+        const std::lock_guard lock(mutex);
+        ranks[world.rank()] = {parts.weights_bytes(), parts.optimizer_bytes(), workspace.kept_peak(), sent};
+    });
+    return ranks;
+}
+
+struct Case {
+    const char* flags;
+    std::int64_t world;
+};
+void PrintTo(const Case& c, std::ostream* out) { *out << c.flags << " on " << c.world; }
+
+class LayoutPlanIsTrue : public ::testing::TestWithParam<Case> {};
+
+TEST_P(LayoutPlanIsTrue, of_every_stage) {
+    const RunConfig config = config_of(GetParam().flags, GetParam().world);
+    const std::int64_t micro_batches = config.global_batch_size / (config.micro_batch_size * config.data_parallel_size);
+    const LayoutPlan plan = plan_layout(config, vocab, micro_batches);
+    const std::map<int, Measured> measured = measure(config, micro_batches);
+    const MeshShape shape = mesh_shape_from(config);
+    ASSERT_EQ(plan.stages.size(), static_cast<std::size_t>(shape.pp));
+    for (int stage = 0; stage < shape.pp; ++stage) {
+        const MemoryPlan& planned = plan.stages[static_cast<std::size_t>(stage)];
+        const Measured& m = measured.at(rank_at(shape, {.pp = stage}));
+        EXPECT_EQ(planned.weights, m.weights);
+        EXPECT_EQ(planned.optimizer, m.optimizer);
+        EXPECT_EQ(planned.activations, m.activations) << "stage " << stage;
+        for (const auto& [what, traffic] : m.sent) {
+            if (what == "agreement") continue;  // a few numbers
+            ASSERT_TRUE(planned.sent.count(what)) << what;
+            EXPECT_EQ(planned.sent.at(what).calls, traffic.calls) << what << " of stage " << stage;
+            EXPECT_EQ(planned.sent.at(what).bytes, traffic.bytes) << what << " of stage " << stage;
+        }
+    }
+}
+
+INSTANTIATE_TEST_SUITE_P(
+    Layouts, LayoutPlanIsTrue,
+    ::testing::Values(Case{"", 1}, Case{"--tensor-model-parallel-size 2", 2},
+                      Case{"--tensor-model-parallel-size 2 --sequence-parallel", 4},
+                      Case{"--pipeline-model-parallel-size 4", 4},
+                      Case{"--pipeline-model-parallel-size 2 --num-layers-per-virtual-pipeline-stage 1", 4},
+                      Case{"--context-parallel-size 2 --use-distributed-optimizer", 4},
+                      Case{"--tensor-model-parallel-size 2 --pipeline-model-parallel-size 2 --sequence-parallel "
+                           "--use-distributed-optimizer --recompute-granularity full --recompute-method uniform "
+                           "--recompute-num-layers 1",
+                           8}));
+
+TEST(LayoutPlan, a_rank_keeps_as_many_micro_batches_as_its_stage_has_after_it) {
+    const LayoutPlan plan = plan_layout(config_of("--pipeline-model-parallel-size 4", 4), vocab, 8);
+    for (std::size_t stage = 1; stage < 4; ++stage)
+        EXPECT_LT(plan.stages[stage].activations, plan.stages[stage - 1].activations);
+    EXPECT_DOUBLE_EQ(plan.bubble, 3.0 / 11);
+    EXPECT_EQ(&plan.fullest(), &plan.stages[0]);
+}
+
+TEST(LayoutSearch, what_it_finds_fits_and_is_what_the_plan_says) {
+    const RunConfig base = [] {
+        std::istringstream in(
+            "--num-layers 32 --hidden-size 4096 --num-attention-heads 32 --group-query-attention --num-query-groups 8 "
+            "--ffn-hidden-size 14336 --swiglu --normalization RMSNorm --disable-bias-linear --position-embedding-type "
+            "rope "
+            "--untie-embeddings-and-output-weights --seq-length 8192 --max-position-embeddings 8192 --micro-batch-size "
+            "1 "
+            "--global-batch-size 64 --tokenizer-type NullTokenizer --vocab-size 128255 --bf16 --device cpu --lr 1e-4 "
+            "--train-iters 10");
+        std::vector<std::string> words;
+        for (std::string word; in >> word;) words.push_back(word);
+        return parse_run_config(ModelKind::gpt, words, Environment{});
+    }();
+    const SearchRequest request{.gpus = 8, .memory_gib = 80};
+    const std::vector<LayoutChoice> found = search_layouts(base, request);
+    ASSERT_FALSE(found.empty());
+    for (std::size_t i = 0; i < found.size(); ++i) {
+        const LayoutChoice& c = found[i];
+        EXPECT_LE(static_cast<double>(c.plan.fullest().total()), 78 * 0x1p30);
+        EXPECT_GE(c.seconds, found[0].seconds);
+        const LayoutPlan again = plan_layout(c.config, 128256, c.micro_batches);
+        EXPECT_EQ(again.fullest().total(), c.plan.fullest().total()) << c.flags;
+        EXPECT_EQ(again.fullest().sent, c.plan.fullest().sent) << c.flags;
+    }
+    EXPECT_TRUE(search_layouts(base, {.gpus = 8, .memory_gib = 4}).empty());
+    EXPECT_NE(layouts_text({.gpus = 8, .memory_gib = 4}, {}).find("nothing fits"), std::string::npos);
+    EXPECT_NE(layouts_text(request, found).find("flags of the first: --tensor-model-parallel-size"), std::string::npos);
+}
+
+}  // namespace
+}  // namespace tera
