@@ -33,6 +33,7 @@ cd "$ROOT"
 # Programs whose tests run threads, and which of their tests are rebuilt with ThreadSanitizer: those where threads meet.
 threaded_tests=(
     "test_core -Slow*"
+    "test_comm -Slow*:*Mpi*"
     "test_ops -*Gradient*:Slow*"
     "test_token -Slow*"
     "test_data -Slow*"

@@ -57,7 +57,8 @@ TEST(ParallelTraining, eight_processes_of_mpirun) {
         GTEST_SKIP() << "there is no MPI here: " << mpi_missing();
     const TemporaryFolder folder;
     const std::string command =
-        "OMPI_ALLOW_RUN_AS_ROOT=1 OMPI_ALLOW_RUN_AS_ROOT_CONFIRM=1 timeout 100 mpirun --oversubscribe "
+        "ASAN_OPTIONS=detect_leaks=0 OMPI_ALLOW_RUN_AS_ROOT=1 OMPI_ALLOW_RUN_AS_ROOT_CONFIRM=1 timeout 100 mpirun "
+        "--oversubscribe "
         "--mca btl_vader_single_copy_mechanism none -np 8 '" TERA_BINARY "' " +
         train + layout + " > " + (folder / "out").string() + " 2>&1";
     ASSERT_EQ(std::system(command.c_str()), 0) << read_file(folder / "out");
