@@ -19,10 +19,11 @@ BpeModel::BpeModel(const BpeVocab& vocab, const BpeMerges& merges, const BpeOpti
         number_of(to_printable({&c, 1}));
     }
     std::vector<Pair> pairs;
+    std::vector<std::uint32_t> made;
     pairs.reserve(merges.pairs.size());
     for (const auto& [left, right] : merges.pairs) {
         pairs.push_back({number_of(left), number_of(right), static_cast<std::uint32_t>(pairs.size())});
-        symbol_of_rank_.push_back(number_of(left + right));
+        made.push_back(number_of(left + right));
     }
     id_of_symbol_.resize(symbol_of.size());
     dropped_.fill(options.drop_unknown);
@@ -41,7 +42,7 @@ BpeModel::BpeModel(const BpeVocab& vocab, const BpeMerges& merges, const BpeOpti
     for (const auto& [text, symbol] : symbol_of)
         if (is_printable(text)) tokens.bytes_of_symbol[symbol] = from_printable(text);
     order_ = options.order;
-    finish(pairs, tokens);
+    finish(std::move(made), std::move(pairs), tokens);
 }
 
 BpeModel BpeModel::from_ranks(const std::vector<std::string>& tokens, std::int32_t first_id) {
@@ -50,17 +51,18 @@ BpeModel BpeModel::from_ranks(const std::vector<std::string>& tokens, std::int32
     rank_of.reserve(tokens.size());
     // Symbols: the bytes, then the tokens of two bytes and more in the order of their ranks.
     model.id_of_symbol_.assign(256, -1);
+    std::vector<std::uint32_t> made;  // by rank; those of single bytes are in no pair
     Tokens known;
     for (int byte = 0; byte < 256; ++byte) known.bytes_of_symbol.emplace_back(1, static_cast<char>(byte));
     for (const std::string& token : tokens) {
-        const auto rank = static_cast<std::uint32_t>(model.symbol_of_rank_.size());
+        const auto rank = static_cast<std::uint32_t>(made.size());
         const std::int32_t id = first_id + static_cast<std::int32_t>(rank);
         rank_of.try_emplace(token, rank);
         if (token.size() == 1) {
-            model.symbol_of_rank_.push_back(static_cast<unsigned char>(token[0]));
-            model.id_of_symbol_[model.symbol_of_rank_.back()] = id;
+            made.push_back(static_cast<unsigned char>(token[0]));
+            model.id_of_symbol_[made.back()] = id;
         } else {
-            model.symbol_of_rank_.push_back(static_cast<std::uint32_t>(model.id_of_symbol_.size()));
+            made.push_back(static_cast<std::uint32_t>(model.id_of_symbol_.size()));
             model.id_of_symbol_.push_back(id);
             known.bytes_of_symbol.push_back(token);
         }
@@ -69,55 +71,45 @@ BpeModel BpeModel::from_ranks(const std::vector<std::string>& tokens, std::int32
     for (std::size_t byte = 0; byte < 256; ++byte)
         TERA_CHECK(model.id_of_symbol_[byte] >= 0, "no token for byte ", byte);
     std::vector<Pair> pairs;
-    for (std::uint32_t rank = 0; rank < model.rank_count(); ++rank) {
+    for (std::uint32_t rank = 0; rank < tokens.size(); ++rank) {
         const std::string_view token = tokens[rank];
         for (std::size_t cut = 1; cut < token.size(); ++cut) {
             const auto left = rank_of.find(token.substr(0, cut)), right = rank_of.find(token.substr(cut));
             if (left != rank_of.end() && right != rank_of.end())
-                pairs.push_back({model.symbol_of(left->second), model.symbol_of(right->second), rank});
+                pairs.push_back({made[left->second], made[right->second], rank});
         }
     }
-    model.finish(pairs, known);
+    model.finish(std::move(made), std::move(pairs), known);
     return model;
 }
 
-void BpeModel::finish(std::vector<Pair> pairs, const Tokens& tokens) {
-    index(pairs);
-    is_unordered_ = is_unordered(pairs);
-    // Ranks of single bytes, as tiktoken has them, belong to no merge.
-    first_symbol_ = rank_count() == 0 ? 0 : symbol_of_rank_.back() - (rank_count() - 1);
-    is_counted_ = true;
-    for (std::uint32_t rank = 0; rank < rank_count(); ++rank)
-        is_counted_ = is_counted_ && (symbol_of_rank_[rank] < 256 || symbol_of_rank_[rank] == rank + first_symbol_);
-    if (order_ == BpeOptions::Order::leftmost) {
+void BpeModel::finish(std::vector<std::uint32_t> made, std::vector<Pair> pairs, const Tokens& tokens) {
+    rules_ = MergeRules(std::move(made), {}, id_of_symbol_.size(), "the vocabulary");
+    set_pairs(pairs);
+    if (order_ == MergeOrder::leftmost) {
         pairs = used_pairs(pairs, tokens);
-        index(pairs);
-        is_unordered_ = is_unordered(pairs);
+        set_pairs(pairs);
     }
+    if (!is_unordered(pairs)) order_ = MergeOrder::leftmost;
     find_whole_pieces(tokens);
 }
 
-/// Puts the pairs where rank_of() finds them; of a repeated pair the last rank counts.
-void BpeModel::index(const std::vector<Pair>& pairs) {
-    if (id_of_symbol_.size() > most_symbols || rank_count() > most_ranks)
-        usage_error("the vocabulary has ", id_of_symbol_.size(), " symbols and ", rank_count(),
-                    " merges; byte-level BPE is built for ", most_symbols, " and ", most_ranks);
-    byte_ranks_.assign(1 << 16, no_rank);
-    ranks_ = PairTable(pairs.size());
-    for (const auto& [left, right, rank] : pairs) {
-        if ((left | right) < 256) byte_ranks_[left << 8 | right] = rank;
-        ranks_.insert(left, right, rank);
-    }
+void BpeModel::set_pairs(const std::vector<Pair>& pairs) {
+    rules_.set_pairs(pairs);
+    byte_merges_.assign(1 << 16, MergeRules::none);
+    for (const auto& [left, right, merge] : pairs)
+        if ((left | right) < 256) byte_merges_[left << 8 | right] = merge;
 }
 
+/// True if some pair outranks a merge that makes one of its halves, so that the order of merging matters.
 bool BpeModel::is_unordered(const std::vector<Pair>& pairs) const {
     std::vector<std::uint32_t> made_at(id_of_symbol_.size());  // the last rank that makes each symbol, plus 1
     for (const Pair& pair : pairs) {
-        std::uint32_t& last = made_at[symbol_of(pair.rank)];
-        last = std::max(last, pair.rank + 1);
+        std::uint32_t& last = made_at[rules_.made_by(pair.merge)];
+        last = std::max(last, pair.merge + 1);
     }
     return std::any_of(pairs.begin(), pairs.end(), [&](const Pair& pair) {
-        return pair.rank < made_at[pair.left] || pair.rank < made_at[pair.right];
+        return pair.merge < made_at[pair.left] || pair.merge < made_at[pair.right];
     });
 }
 
@@ -126,13 +118,18 @@ bool BpeModel::is_unordered(const std::vector<Pair>& pairs) const {
 /// (tiktoken's vocabularies allow more than twice as many pairs.)
 std::vector<BpeModel::Pair> BpeModel::used_pairs(const std::vector<Pair>& pairs, const Tokens& tokens) const {
     std::vector<Pair> used;
-    BpeMerger merger(*this);
-    const auto is_long = [](const std::string& bytes) { return bytes.size() > BpeMerger::most_short; };
+    const auto is_long = [](const std::string& bytes) { return bytes.size() > ShortWord::most; };
     if (std::any_of(tokens.bytes_of_symbol.begin(), tokens.bytes_of_symbol.end(), is_long)) return pairs;
+    BpeMerger merger(*this);
     for (const std::string& bytes : tokens.bytes_of_symbol) {
         if (bytes.size() < 2) continue;
-        const BpeMerger::LastMerge last = merger.merge_short(bytes);
-        if (last.symbols == 1) used.push_back({last.left, last.right, last.rank});
+        merger.merge_short(bytes, 2);
+        if (merger.short_.count() != 2) continue;
+        Pair pair{0, 0, MergeRules::none};
+        merger.short_.for_each(
+            [&pair](std::uint32_t symbol, std::uint32_t place) { (place == 0 ? pair.left : pair.right) = symbol; });
+        pair.merge = rules_.find(pair.left, pair.right);
+        if (pair.merge != MergeRules::none) used.push_back(pair);
     }
     return used;
 }

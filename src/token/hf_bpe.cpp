@@ -1,10 +1,7 @@
 #include "token/hf_bpe.h"
 
 #include <algorithm>
-#include <bit>
-#include <functional>
 
-#include "core/error.h"
 #include "token/unigram.h"
 #include "token/utf8.h"
 
@@ -13,33 +10,25 @@ namespace tera {
 namespace {
 
 constexpr std::string_view mark = "\u2581";
-constexpr std::size_t short_word = 48;       // symbols; below, rescanning an array is quicker than a heap
-constexpr std::size_t large_word = 1 << 20;  // symbols; above, the scratch memory is given back
-constexpr std::uint32_t none = 0xFFFFFFFF;
 
 }  // namespace
 
 HfBpeModel::HfBpeModel(Vocab vocab, const std::vector<std::pair<std::string, std::string>>& merges,
                        HfBpeOptions options)
     : vocab_(std::move(vocab)), options_(options) {
-    const std::size_t capacity = std::bit_ceil(merges.size() * 2 + 2);
-    slots_.resize(capacity);
-    mask_ = capacity - 1;
-    shift_ = 64 - std::countr_zero(capacity);
-    for (std::size_t rank = 0; rank < merges.size(); ++rank) {
-        const auto& [left, right] = merges[rank];
-        insert(vocab_.at(left), vocab_.at(right), {static_cast<std::uint32_t>(rank), vocab_.at(left + right)});
+    std::vector<std::uint32_t> made;
+    std::vector<MergeRules::Pair> pairs;
+    const auto symbol_of = [this](const std::string& text) { return static_cast<std::uint32_t>(vocab_.at(text)); };
+    for (const auto& [left, right] : merges) {
+        pairs.push_back({symbol_of(left), symbol_of(right), static_cast<std::uint32_t>(made.size())});
+        made.push_back(symbol_of(left + right));
     }
-    rank_count_ = merges.size();
+    std::size_t symbols = 0;
+    for (const auto& [token, id] : vocab_) symbols = std::max(symbols, static_cast<std::size_t>(id) + 1);
+    rules_ = MergeRules(std::move(made), {}, symbols, "the vocabulary");
+    rules_.set_pairs(pairs);
     index_chars();
     find_safe_cuts(merges);
-}
-
-void HfBpeModel::insert(std::int32_t left, std::int32_t right, Merge merge) {
-    const std::uint64_t key = key_of(left, right);
-    std::size_t at = key * 0x9E3779B97F4A7C15 >> shift_;
-    while (slots_[at].merge.rank != no_rank && slots_[at].key != key) at = (at + 1) & mask_;
-    slots_[at] = {key, merge};
 }
 
 void HfBpeModel::index_chars() {
@@ -121,10 +110,7 @@ void HfBpeEncoder::encode(std::string_view piece, std::vector<std::int32_t>& ids
 
 void HfBpeEncoder::encode_word(std::string_view word, std::vector<std::int32_t>& ids) {
     load(word);
-    if (symbols_.size() <= short_word)
-        merge_short();
-    else
-        merge_long();
+    merger_.merge(symbols_);
     ids.insert(ids.end(), symbols_.begin(), symbols_.end());
 }
 
@@ -134,7 +120,7 @@ void HfBpeEncoder::load(std::string_view word) {
     symbols_.clear();
     bool waits = false;
     const auto add_waiting = [&] {
-        if (waits) symbols_.push_back(options.unknown);
+        if (waits) symbols_.push_back(static_cast<std::uint32_t>(options.unknown));
         waits = false;
     };
     for (std::size_t at = 0; at < word.size();) {
@@ -145,111 +131,16 @@ void HfBpeEncoder::load(std::string_view word) {
         const auto has_token = [this](char b) { return model_.id_of_byte(static_cast<unsigned char>(b)) >= 0; };
         if (id >= 0) {
             add_waiting();
-            symbols_.push_back(id);
+            symbols_.push_back(static_cast<std::uint32_t>(id));
         } else if (options.byte_fallback && std::all_of(bytes.begin(), bytes.end(), has_token)) {
-            for (const char b : bytes) symbols_.push_back(model_.id_of_byte(static_cast<unsigned char>(b)));
+            for (const char b : bytes)
+                symbols_.push_back(static_cast<std::uint32_t>(model_.id_of_byte(static_cast<unsigned char>(b))));
         } else if (options.unknown >= 0) {
             if (!options.fuse_unknown) add_waiting();
             waits = true;
         }
     }
     add_waiting();
-}
-
-void HfBpeEncoder::merge_short() {
-    std::size_t n = symbols_.size();
-    ranks_.resize(n);  // ranks_[i] is that of the pair (i, i+1)
-    for (std::size_t i = 0; i + 1 < n; ++i) ranks_[i] = model_.find(symbols_[i], symbols_[i + 1]).rank;
-    while (n > 1) {
-        const auto best = std::min_element(ranks_.begin(), ranks_.begin() + static_cast<std::ptrdiff_t>(n) - 1);
-        if (*best == HfBpeModel::no_rank) break;
-        const auto at = static_cast<std::size_t>(best - ranks_.begin());
-        symbols_[at] = model_.find(symbols_[at], symbols_[at + 1]).id;
-        std::copy(symbols_.begin() + static_cast<std::ptrdiff_t>(at) + 2,
-                  symbols_.begin() + static_cast<std::ptrdiff_t>(n),
-                  symbols_.begin() + static_cast<std::ptrdiff_t>(at) + 1);
-        std::copy(ranks_.begin() + static_cast<std::ptrdiff_t>(at) + 2, ranks_.begin() + static_cast<std::ptrdiff_t>(n),
-                  ranks_.begin() + static_cast<std::ptrdiff_t>(at) + 1);
-        --n;
-        if (at > 0) ranks_[at - 1] = model_.find(symbols_[at - 1], symbols_[at]).rank;
-        if (at + 1 < n) ranks_[at] = model_.find(symbols_[at], symbols_[at + 1]).rank;
-    }
-    symbols_.resize(n);
-}
-
-void HfBpeEncoder::queue_pair(std::uint32_t at) {
-    if (next_[at] == none) return;
-    const std::uint32_t rank = model_.find(symbols_[at], symbols_[next_[at]]).rank;
-    if (rank == HfBpeModel::no_rank) return;
-    Bucket& bucket = buckets_[rank];
-    if (bucket.empty()) {
-        open_ranks_.push_back(rank);
-        std::push_heap(open_ranks_.begin(), open_ranks_.end(), std::greater<>());
-        bucket.places.clear();
-        bucket.next = 0;
-    }
-    if (bucket.next == 0) {
-        bucket.places.push_back(at);
-        bucket.is_sorted = false;
-    } else {
-        bucket.late.push_back(at);
-        std::push_heap(bucket.late.begin(), bucket.late.end(), std::greater<>());
-    }
-}
-
-std::uint32_t HfBpeEncoder::take(Bucket& bucket) {
-    if (!bucket.is_sorted && !std::is_sorted(bucket.places.begin(), bucket.places.end()))
-        std::sort(bucket.places.begin(), bucket.places.end());
-    bucket.is_sorted = true;
-    const bool is_late = !bucket.late.empty() &&
-                         (bucket.next == bucket.places.size() || bucket.late.front() < bucket.places[bucket.next]);
-    if (!is_late) return bucket.places[bucket.next++];
-    std::pop_heap(bucket.late.begin(), bucket.late.end(), std::greater<>());
-    const std::uint32_t at = bucket.late.back();
-    bucket.late.pop_back();
-    return at;
-}
-
-void HfBpeEncoder::merge_at(std::uint32_t at, std::uint32_t rank) {
-    if (symbols_[at] < 0 || next_[at] == none) return;
-    const std::uint32_t right = next_[at];
-    const HfBpeModel::Merge merge = model_.find(symbols_[at], symbols_[right]);
-    if (merge.rank != rank) return;  // a neighbour has merged since the pair was seen here
-    symbols_[at] = merge.id;
-    symbols_[right] = -1;
-    next_[at] = next_[right];
-    if (next_[right] != none) previous_[next_[right]] = at;
-    if (previous_[at] != none) queue_pair(previous_[at]);
-    queue_pair(at);
-}
-
-void HfBpeEncoder::merge_long() {
-    TERA_CHECK(symbols_.size() < none, "a piece of ", symbols_.size(), " characters");
-    const auto n = static_cast<std::uint32_t>(symbols_.size());
-    next_.resize(n);
-    previous_.resize(n);
-    buckets_.resize(model_.rank_count());
-    for (std::uint32_t i = 0; i < n; ++i) {
-        next_[i] = i + 1 < n ? i + 1 : none;
-        previous_[i] = i > 0 ? i - 1 : none;
-    }
-    for (std::uint32_t i = 0; i + 1 < n; ++i) queue_pair(i);
-    while (!open_ranks_.empty()) {
-        const std::uint32_t rank = open_ranks_.front();
-        std::pop_heap(open_ranks_.begin(), open_ranks_.end(), std::greater<>());
-        open_ranks_.pop_back();
-        Bucket& bucket = buckets_[rank];
-        // A merge may make a pair of a better rank, which then goes first.
-        while (!bucket.empty() && (open_ranks_.empty() || open_ranks_.front() > rank)) merge_at(take(bucket), rank);
-        if (bucket.empty()) continue;
-        open_ranks_.push_back(rank);
-        std::push_heap(open_ranks_.begin(), open_ranks_.end(), std::greater<>());
-    }
-    std::erase_if(symbols_, [](std::int32_t id) { return id < 0; });
-    if (n > large_word) {
-        next_ = previous_ = {};
-        buckets_ = {};
-    }
 }
 
 }  // namespace tera

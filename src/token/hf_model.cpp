@@ -167,7 +167,7 @@ std::unique_ptr<HfTokenModel> make_bpe(const JsonObject& options, const Tokenize
         BpeMerges merges;
         merges.pairs = json.merges;
         BpeOptions byte_options;
-        byte_options.order = BpeOptions::Order::leftmost;
+        byte_options.order = MergeOrder::leftmost;
         byte_options.whole_piece_first = choice.whole_piece_first;
         byte_options.drop_unknown = true;
         return std::make_unique<ByteBpe>(BpeModel(by_id, merges, byte_options));

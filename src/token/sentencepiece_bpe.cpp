@@ -2,7 +2,6 @@
 
 #include <algorithm>
 #include <cstring>
-#include <functional>
 
 #include "core/error.h"
 
@@ -11,8 +10,6 @@ namespace tera {
 namespace {
 
 constexpr std::size_t longest_bpe_piece = 1024;  // bytes; all cuts of a piece in two are looked up
-constexpr std::size_t short_word = 48;           // symbols; above, queues are quicker than looking through all pairs
-constexpr std::size_t large_word = 1 << 20;      // symbols; above, the scratch memory is given back
 constexpr std::uint32_t none = 0xFFFFFFFF;
 
 std::uint32_t packed(std::string_view bytes) {
@@ -26,31 +23,35 @@ std::size_t hash_char(std::uint32_t bytes) { return bytes * 0x9E3779B9u >> 7; }
 }  // namespace
 
 PieceMerges::PieceMerges(const SentencePieceModel& model, const std::string& file) {
-    std::vector<float> scores;
-    std::size_t pairs = 0;
     for (const auto& [text, id] : model.text_ids) {
         if (model.piece(id).type == PieceType::unused)
             usage_error(file, ": piece ", id, " is marked unused, which is not supported in BPE models");
         if (text.size() > longest_bpe_piece)
             usage_error(file, ": piece ", id, " has ", text.size(), " bytes; at most ", longest_bpe_piece,
                         " are supported");
-        scores.push_back(model.piece(id).score);
-        pairs += text.size();
     }
-    std::sort(scores.begin(), scores.end(), std::greater<>());
-    scores.erase(std::unique(scores.begin(), scores.end()), scores.end());
-    rank_count_ = static_cast<std::uint32_t>(scores.size());
-
     index_characters(model);
-    const std::size_t capacity = std::bit_ceil(pairs * 2 + 2);
-    slots_.resize(capacity);
-    mask_ = capacity - 1;
-    shift_ = 64 - std::countr_zero(capacity);
-    for (const auto& [text, id] : model.text_ids) {
-        const auto at = std::lower_bound(scores.begin(), scores.end(), model.piece(id).score, std::greater<>());
-        add_pairs(model, id, static_cast<std::uint32_t>(at - scores.begin()));
-    }
+    find_rules(model, file);
     find_cut(model);
+}
+
+/// A merge for each piece, the highest score first; pieces of equal score have the rank of the first of them.
+void PieceMerges::find_rules(const SentencePieceModel& model, const std::string& file) {
+    std::vector<std::uint32_t> made, ranks;
+    for (const auto& [text, id] : model.text_ids) made.push_back(static_cast<std::uint32_t>(id));
+    const auto score = [&](std::uint32_t id) { return model.piece(static_cast<std::int32_t>(id)).score; };
+    std::sort(made.begin(), made.end(), [&](std::uint32_t a, std::uint32_t b) { return score(a) > score(b); });
+    bool has_ties = false;
+    std::vector<MergeRules::Pair> pairs;
+    for (std::uint32_t merge = 0; merge < made.size(); ++merge) {
+        const bool is_tied = merge > 0 && score(made[merge]) == score(made[merge - 1]);
+        ranks.push_back(is_tied ? ranks.back() : merge);
+        has_ties = has_ties || is_tied;
+        add_pairs(model, static_cast<std::int32_t>(made[merge]), merge, pairs);
+    }
+    if (!has_ties) ranks.clear();
+    rules_ = MergeRules(std::move(made), std::move(ranks), id_of_symbol_.size(), file);
+    rules_.set_pairs(pairs);
 }
 
 /// Gives a number to every character that is a piece or part of one.
@@ -88,7 +89,8 @@ std::uint32_t PieceMerges::symbol_of(std::string_view bytes) const {
 }
 
 /// Every way to cut the piece into two symbols is a pair that merges to it.
-void PieceMerges::add_pairs(const SentencePieceModel& model, std::int32_t id, std::uint32_t rank) {
+void PieceMerges::add_pairs(const SentencePieceModel& model, std::int32_t id, std::uint32_t merge,
+                            std::vector<MergeRules::Pair>& pairs) const {
     const std::string_view text = model.piece(id).text;
     const auto symbol = [&](std::string_view part) {
         if (char_length(part) == part.size()) return symbol_of(part);
@@ -97,14 +99,8 @@ void PieceMerges::add_pairs(const SentencePieceModel& model, std::int32_t id, st
     };
     for (std::size_t at = char_length(text); at < text.size(); at += char_length(text.substr(at))) {
         const std::uint32_t left = symbol(text.substr(0, at)), right = symbol(text.substr(at));
-        if (left != none && right != none) insert(left, right, {rank, static_cast<std::uint32_t>(id)});
+        if (left != none && right != none) pairs.push_back({left, right, merge});
     }
-}
-
-void PieceMerges::insert(std::uint32_t left, std::uint32_t right, Merge merge) {
-    std::size_t at = slot_of(left, right);
-    while (slots_[at].merge.rank != no_rank) at = (at + 1) & mask_;
-    slots_[at] = {left, right, merge};
 }
 
 void PieceMerges::find_cut(const SentencePieceModel& model) {
@@ -126,7 +122,12 @@ void PieceMerges::find_cut(const SentencePieceModel& model) {
 
 PieceMerger::PieceMerger(const SentencePieceModel& model, const SentencePieceNormalizer& normalizer,
                          const PieceMerges& merges)
-    : model_(model), normalizer_(normalizer), merges_(merges), writer_(model), word_writer_(model) {}
+    : model_(model),
+      normalizer_(normalizer),
+      merges_(merges),
+      writer_(model),
+      word_writer_(model),
+      merger_(merges.rules()) {}
 
 void PieceMerger::encode(std::string_view text, std::vector<std::int32_t>& ids) {
     writer_.begin();
@@ -215,117 +216,14 @@ void PieceMerger::merge(std::string_view word) {
         starts_.push_back(static_cast<std::uint32_t>(at));
         at += length;
     }
-    if (symbols_.size() <= short_word)
-        merge_short();
-    else
-        merge_long();
+    merger_.merge(symbols_, &places_);
     word_ids_.clear();
     word_writer_.begin();
     for (std::size_t i = 0; i < symbols_.size(); ++i) {
-        const std::size_t end = i + 1 < symbols_.size() ? starts_[i + 1] : word.size();
-        word_writer_.add(merges_.id_of(symbols_[i]), word.substr(starts_[i], end - starts_[i]), word_ids_);
+        const std::size_t begin = starts_[places_[i]];
+        const std::size_t end = i + 1 < symbols_.size() ? starts_[places_[i + 1]] : word.size();
+        word_writer_.add(merges_.id_of(symbols_[i]), word.substr(begin, end - begin), word_ids_);
     }
-}
-
-void PieceMerger::merge_short() {
-    std::size_t n = symbols_.size();
-    ranks_.resize(n);
-    const auto rank_at = [&](std::size_t i) {
-        return i + 1 < n ? merges_.find(symbols_[i], symbols_[i + 1]).rank : PieceMerges::no_rank;
-    };
-    for (std::size_t i = 0; i < n; ++i) ranks_[i] = rank_at(i);
-    while (n > 1) {
-        const auto best = std::min_element(ranks_.begin(), ranks_.begin() + static_cast<std::ptrdiff_t>(n));
-        if (*best == PieceMerges::no_rank) break;
-        const auto at = static_cast<std::size_t>(best - ranks_.begin());
-        symbols_[at] = merges_.find(symbols_[at], symbols_[at + 1]).symbol;
-        const auto behind = static_cast<std::ptrdiff_t>(at + 1);
-        symbols_.erase(symbols_.begin() + behind);
-        starts_.erase(starts_.begin() + behind);
-        ranks_.erase(ranks_.begin() + behind);
-        --n;
-        ranks_[at] = rank_at(at);
-        if (at > 0) ranks_[at - 1] = rank_at(at - 1);
-    }
-}
-
-void PieceMerger::Places::push(std::uint32_t place) {
-    if (rising.empty() || place > rising.back()) {
-        rising.push_back(place);
-    } else {
-        heap.push_back(place);
-        std::push_heap(heap.begin(), heap.end(), std::greater<>());
-    }
-}
-
-std::uint32_t PieceMerger::Places::pop() {
-    std::uint32_t place = none;
-    if (!heap.empty() && (next == rising.size() || heap.front() < rising[next])) {
-        place = heap.front();
-        std::pop_heap(heap.begin(), heap.end(), std::greater<>());
-        heap.pop_back();
-    } else {
-        place = rising[next++];
-    }
-    if (next == rising.size()) {
-        rising.clear();
-        next = 0;
-    }
-    return place;
-}
-
-void PieceMerger::merge_long() {
-    const auto n = static_cast<std::uint32_t>(symbols_.size());
-    next_.resize(n);
-    previous_.resize(n);
-    ranks_.assign(n, PieceMerges::no_rank);
-    places_of_.resize(merges_.rank_count());
-    for (std::uint32_t i = 0; i < n; ++i) {
-        next_[i] = i + 1 < n ? i + 1 : none;
-        previous_[i] = i > 0 ? i - 1 : none;
-    }
-    for (std::uint32_t i = 0; i + 1 < n; ++i) queue_pair(i);
-    while (!open_ranks_.empty()) {
-        const std::uint32_t rank = open_ranks_.front();
-        Places& places = places_of_[rank];
-        const std::uint32_t at = places.pop();
-        if (places.empty()) {
-            std::pop_heap(open_ranks_.begin(), open_ranks_.end(), std::greater<>());
-            open_ranks_.pop_back();
-        }
-        if (ranks_[at] != rank) continue;  // what stood here has merged since
-        const std::uint32_t right = next_[at];
-        symbols_[at] = merges_.find(symbols_[at], symbols_[right]).symbol;
-        symbols_[right] = none;
-        ranks_[right] = PieceMerges::no_rank;
-        next_[at] = next_[right];
-        if (next_[at] != none) previous_[next_[at]] = at;
-        if (previous_[at] != none) queue_pair(previous_[at]);
-        queue_pair(at);
-    }
-    std::uint32_t kept = 0;
-    for (std::uint32_t i = 0; i < n; ++i) {
-        if (symbols_[i] == none) continue;
-        symbols_[kept] = symbols_[i];
-        starts_[kept++] = starts_[i];
-    }
-    symbols_.resize(kept);
-    starts_.resize(kept);
-    if (n > large_word) {
-        next_ = previous_ = ranks_ = {};
-        places_of_.clear();
-    }
-}
-
-void PieceMerger::queue_pair(std::uint32_t at) {
-    ranks_[at] = next_[at] == none ? PieceMerges::no_rank : merges_.find(symbols_[at], symbols_[next_[at]]).rank;
-    if (ranks_[at] == PieceMerges::no_rank) return;
-    Places& places = places_of_[ranks_[at]];
-    if (places.empty()) {
-        open_ranks_.push_back(ranks_[at]);
-        std::push_heap(open_ranks_.begin(), open_ranks_.end(), std::greater<>());
-    }
-    places.push(at);
 }
 
 }  // namespace tera

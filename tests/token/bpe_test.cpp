@@ -156,7 +156,7 @@ TEST(Bpe, LeftmostOrderOnRandomMerges) {
         const std::size_t none = setting.merges.pairs.size();
         for (std::size_t rank = 0; rank < none; ++rank) rank_of[setting.merges.pairs[rank]] = rank;
         BpeOptions options;
-        options.order = BpeOptions::Order::leftmost;
+        options.order = MergeOrder::leftmost;
         const BpeModel model(setting.vocab, setting.merges, options);
         BpeMerger merger(model);
         for (const std::size_t length : lengths) {

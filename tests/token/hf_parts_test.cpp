@@ -211,14 +211,17 @@ TEST(Unigram, UnknownTextIsOneTokenOrItsBytes) {
 /// The rule itself: of all pairs the best, of equal ones the leftmost, one at a time.
 Ids merged(Ids ids, const HfBpeModel& model) {
     for (;;) {
-        std::uint32_t best = HfBpeModel::no_rank;
+        const auto find = [&](std::size_t i) {
+            return model.rules().find(static_cast<std::uint32_t>(ids[i]), static_cast<std::uint32_t>(ids[i + 1]));
+        };
+        std::uint32_t best = MergeRules::none;
         std::size_t at = 0;
         for (std::size_t i = 0; i + 1 < ids.size(); ++i) {
-            const std::uint32_t rank = model.find(ids[i], ids[i + 1]).rank;
+            const std::uint32_t rank = find(i);
             if (rank < best) best = rank, at = i;
         }
-        if (best == HfBpeModel::no_rank) return ids;
-        ids[at] = model.find(ids[at], ids[at + 1]).id;
+        if (best == MergeRules::none) return ids;
+        ids[at] = static_cast<std::int32_t>(model.rules().made_by(best));
         ids.erase(ids.begin() + static_cast<std::ptrdiff_t>(at) + 1);
     }
 }
