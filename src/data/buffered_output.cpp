@@ -13,6 +13,7 @@ namespace tera {
 namespace {
 
 constexpr std::size_t buffer_size = std::size_t{1} << 20;
+constexpr std::int64_t start_every = std::int64_t{1} << 24;  // bytes
 
 }  // namespace
 
@@ -40,7 +41,8 @@ BufferedOutput::BufferedOutput(std::string path, std::int64_t keep)
       file_(path_, OutputFile::Mode::join),
       buffer_(buffer_size),
       size_(keep),
-      flushed_(keep) {
+      flushed_(keep),
+      started_(keep) {
     if (::truncate(path_.c_str(), keep) != 0) usage_error("cannot cut ", path_, ": ", std::strerror(errno));
 }
 
@@ -65,6 +67,10 @@ void BufferedOutput::flush() {
     if (used_ > 0) file_.write_at(static_cast<std::uint64_t>(flushed_), {buffer_.data(), used_});
     flushed_ += static_cast<std::int64_t>(used_);
     used_ = 0;
+    // The disk works while we do; else all would wait for it at the end.
+    if (flushed_ - started_ < start_every) return;
+    file_.start_sync(static_cast<std::uint64_t>(started_), static_cast<std::uint64_t>(flushed_ - started_));
+    started_ = flushed_;
 }
 
 void BufferedOutput::overwrite_front(const void* data, std::size_t size) {

@@ -53,6 +53,7 @@ class BufferedOutput {
     std::size_t used_ = 0;
     std::int64_t size_ = 0;     // in all
     std::int64_t flushed_ = 0;  // of those, in the file
+    std::int64_t started_ = 0;  // of those, on their way to the disk
     bool renamed_ = false;
 };
 

@@ -123,6 +123,10 @@ void OutputFile::append(std::span<const std::byte> bytes) {
     end_ += bytes.size();
 }
 
+void OutputFile::start_sync(std::uint64_t offset, std::uint64_t bytes) {
+    (void)::sync_file_range(fd_, static_cast<off_t>(offset), static_cast<off_t>(bytes), SYNC_FILE_RANGE_WRITE);
+}
+
 void OutputFile::sync() {
     if (retry_interrupted([&] { return ::fsync(fd_); }) != 0 && errno != EINVAL) fail("sync", errno);
 }

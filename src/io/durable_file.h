@@ -33,6 +33,8 @@ class OutputFile {
     void write_at(std::uint64_t offset, std::span<const std::byte> bytes);
     void append(std::span<const std::byte> bytes);
     void append(std::string_view text) { append(std::as_bytes(std::span(text.data(), text.size()))); }
+    /// Asks for part of the file to be brought to the disk, and does not wait: a hint that makes sync() short.
+    void start_sync(std::uint64_t offset, std::uint64_t bytes);
     /// Returns when the data has reached the disk.
     void sync();
     void close();

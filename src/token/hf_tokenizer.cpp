@@ -174,12 +174,6 @@ void HuggingFaceTokenizer::list_tokens(const TokenizerJson& json) {
 void HuggingFaceTokenizer::choose_post_processor(const TokenizerJson& json) {
     if (!json.post_processor.is_null())
         post_processor_ = make_post_processor(json.part(json.post_processor, "post_processor"));
-    if (config_.add_bos || config_.add_eos) {
-        post_processor_ = {};
-        const auto bos = id_of(config_.bos), eos = id_of(config_.eos);
-        if (config_.add_bos.value_or(false) && bos) post_processor_.before.push_back(*bos);
-        if (config_.add_eos.value_or(false) && eos) post_processor_.after.push_back(*eos);
-    }
     for (const auto* ids : {&post_processor_.before, &post_processor_.after})
         for (const std::int32_t id : *ids)
             if (id >= size_) usage_error(json.file, ": post_processor: id ", id, " is not in the vocabulary");

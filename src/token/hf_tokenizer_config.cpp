@@ -47,12 +47,6 @@ class ConfigReader {
             result_.tokenizer_class = config_["tokenizer_class"].get<std::string>();
         read_named(where);
         read_extra(where);
-        const auto flag = [this](const char* key) {
-            return config_.contains(key) && config_[key].is_boolean() ? std::optional(config_[key].get<bool>())
-                                                                      : std::nullopt;
-        };
-        result_.add_bos = flag("add_bos_token");
-        result_.add_eos = flag("add_eos_token");
         if (result_.eos.empty()) read_generation_config();
         return std::move(result_);
     }

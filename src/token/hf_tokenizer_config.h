@@ -20,8 +20,7 @@ struct HfTokenizerConfig {
     std::vector<AddedToken> special_tokens;
     std::string bos, eos, pad, sep, cls, mask, unk;  // empty: none
     std::optional<std::int32_t> eos_id;              // of generation_config.json, where nothing names a token
-    std::optional<bool> add_bos, add_eos;
-    std::vector<TokenizerFile> files;  // as read
+    std::vector<TokenizerFile> files;                // as read
 };
 
 /// `folder` holds the tokenizer.json. Files that are not there are not missed.

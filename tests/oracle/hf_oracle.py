@@ -79,7 +79,7 @@ def flags(path):
 
 
 def check_auto(binary_path, path, texts):
-    """What transformers makes of tokenizer_config.json: the tokens it adds. (add_bos_token is not compared yet.)"""
+    """What transformers makes of tokenizer_config.json: the tokens it adds, and that add_bos_token changes nothing."""
     try:
         from transformers import AutoTokenizer
     except ImportError:
@@ -92,6 +92,9 @@ def check_auto(binary_path, path, texts):
         {"eos_token": "<|endoftext|>", "added_tokens_decoder": {
             "0": {"content": "<|endoftext|>", "lstrip": True, "rstrip": False, "normalized": False,
                   "single_word": False, "special": True}}},
+        {"eos_token": "<|endoftext|>", "bos_token": "<|endoftext|>", "add_bos_token": True, "add_eos_token": True},
+        {"eos_token": "<|endoftext|>", "bos_token": "<|endoftext|>", "add_bos_token": True,
+         "tokenizer_class": "GPT2Tokenizer"},
     ]
     for config in configs:
         (folder / "tokenizer_config.json").write_text(json.dumps({"tokenizer_class": "PreTrainedTokenizerFast",

@@ -120,17 +120,24 @@ TEST(HuggingFaceTokenizer, SpecialTokensOfTheConfigurationCount) {
     EXPECT_EQ(tokenizer->decode(Ids{3, 2, 8, 1}), "abb <new> a");
 }
 
-TEST(HuggingFaceTokenizer, BeginAndEndAreMarkedAsTheConfigurationSays) {
+TEST(HuggingFaceTokenizer, BeginAndEndAreMarkedAsThePostProcessorSays) {
     const Folder folder;
     json file = small();
-    file["post_processor"] = {{"type", "BertProcessing"}, {"sep", {"a", 1}}, {"cls", {"a", 1}}};
     folder.write("tokenizer.json", file);
-    folder.write("tokenizer_config.json", {{"eos_token", "</s>"}, {"bos_token", "<s>"}});
-    EXPECT_EQ(encode(*folder.load(), "ab"), (Ids{1, 3, 1}));
-    folder.write("tokenizer_config.json", {{"eos_token", "</s>"}, {"bos_token", "<s>"}, {"add_bos_token", true}});
-    EXPECT_EQ(encode(*folder.load(), "ab"), (Ids{4, 3}));
-    folder.write("tokenizer_config.json", {{"eos_token", "</s>"}, {"bos_token", "<s>"}, {"add_eos_token", true}});
-    EXPECT_EQ(encode(*folder.load(), ""), (Ids{5}));
+    // transformers 5 drops these flags where there is a tokenizer.json.
+    for (const bool add : {false, true}) {
+        folder.write("tokenizer_config.json", {{"eos_token", "</s>"},
+                                               {"bos_token", "<s>"},
+                                               {"add_bos_token", add},
+                                               {"add_eos_token", add},
+                                               {"tokenizer_class", "LlamaTokenizerFast"}});
+        file["post_processor"] = nullptr;
+        folder.write("tokenizer.json", file);
+        EXPECT_EQ(encode(*folder.load(), "ab"), (Ids{3}));
+        file["post_processor"] = {{"type", "BertProcessing"}, {"sep", {"a", 1}}, {"cls", {"a", 1}}};
+        folder.write("tokenizer.json", file);
+        EXPECT_EQ(encode(*folder.load(), "ab"), (Ids{1, 3, 1}));
+    }
 }
 
 TEST(HuggingFaceTokenizer, EndOfDocumentIsSaidSomewhere) {
