@@ -23,7 +23,8 @@ void add_size_fields(FieldList& list) {
     list.add("max-position-embeddings", &C::max_position_embeddings,
              "rows of the learned position table and bound of the sequence length");
     list.add("make-vocab-size-divisible-by", &C::make_vocab_size_divisible_by,
-             "the vocabulary is padded to a multiple of this times the tensor-parallel size");
+             "the vocabulary is padded to a multiple of this times the tensor-parallel size")
+        .on_resume(ResumeRule::training);  // checkpoints are read into any padding
     list.add("untie-embeddings-and-output-weights", &C::untie_embeddings_and_output_weights, "separate output matrix");
     list.add("disable-bias-linear", &C::add_bias_linear, "no bias in the linear layers").off().as("add_bias_linear");
     list.add("add-qkv-bias", &C::add_qkv_bias, "bias in the query/key/value projection although the others have none");

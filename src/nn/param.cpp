@@ -42,6 +42,27 @@ std::vector<ParamSlice> whole_slices(const std::vector<Param*>& params) {
     return all;
 }
 
+std::vector<ElementRun> runs_of(const ParamSlice& slice) {
+    const Param& p = *slice.param;
+    std::vector<ElementRun> runs;
+    // Elements [local, local + n) of the rank's piece are those from `full` on.
+    const auto add = [&](std::int64_t local, std::int64_t full, std::int64_t n) {
+        const std::int64_t from = std::max(local, slice.begin), to = std::min(local + n, slice.begin + slice.count);
+        if (from < to) runs.push_back({from - slice.begin, full + from - local, to - from});
+    };
+    const std::int64_t cols = p.full_shape.numel() / p.full_shape[0];
+    for (const ShardPiece& piece : p.pieces()) {
+        if (p.shard.dim <= 0) {
+            add(piece.local_begin * cols, piece.full_begin * cols, piece.count * cols);
+            continue;
+        }
+        TERA_CHECK(p.shard.dim == 1 && p.full_shape.ndim == 2 && p.pieces().size() == 1, p.name, " is cut otherwise");
+        for (std::int64_t row = 0; row < p.full_shape[0]; ++row)
+            add(row * piece.count, row * cols + piece.full_begin, piece.count);
+    }
+    return runs;
+}
+
 std::vector<ParamBuffer> allocate_params(const std::vector<Param*>& params, Arena& arena, DType value_dtype,
                                          GradDTypes grad_dtypes, int pieces) {
     constexpr std::int64_t alignment = 64;  // elements: at least as many bytes as an arena aligns to

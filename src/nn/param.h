@@ -96,6 +96,12 @@ struct ParamSlice {
 };
 std::vector<ParamSlice> whole_slices(const std::vector<Param*>& params);
 
+/// Neighbouring elements of a slice that are neighbours in the full tensor too.
+struct ElementRun {
+    std::int64_t local, full, count;  ///< first in the slice, first in the full tensor, how many
+};
+std::vector<ElementRun> runs_of(const ParamSlice& slice);
+
 /// The parameters whose gradients have one dtype, one after the other in memory, values and gradients alike. The last
 /// of the model comes first, so that backward fills the gradients in order.
 struct ParamBuffer {

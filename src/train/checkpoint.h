@@ -32,6 +32,7 @@
 #include "nn/param.h"
 #include "optim/optimizer.h"
 #include "token/tokenizer.h"
+#include "train/checkpoint_ranks.h"
 #include "train/log_lines.h"
 
 namespace tera {
@@ -64,7 +65,8 @@ struct CheckpointContent {
     std::vector<TokenizerFile> tokenizer;  ///< copied beside the model; may be empty
     std::optional<std::int32_t> eod;       ///< bos and eos of config.json
     const CheckpointState& state;
-    Exec exec = {};  ///< where the tensors live; may be left out on the CPU
+    Exec exec = {};              ///< where the tensors live; may be left out on the CPU
+    CheckpointRanks ranks = {};  ///< of several ranks all call save_checkpoint(); rank 0 writes
 };
 
 struct SaveOptions {

@@ -151,7 +151,7 @@ class Loader {
         }
         std::set<std::string> used;
         for (const HfTensor& t : tensors) {
-            load_value(files, t);
+            if (params_.count(t.param) != 0) load_value(files, t);  // others are on other pipeline stages
             used.insert(t.name);
         }
         for (const std::string& name : files.names()) {
@@ -159,8 +159,10 @@ class Loader {
                 usage_error(files.find(name).file->path(), ": tensor ", name, " belongs to no part of this model");
             }
         }
-        for (const char* name : {word_weight, output_weight}) {
-            if (const auto found = params_.find(name); found != params_.end()) fill_padding(*found->second);
+        for (const HfTensor& t : tensors) {
+            if (!has_vocabulary_rows(t.param)) continue;
+            if (const auto found = params_.find(t.param); found != params_.end())
+                fill_padding(files, t.name, *found->second);
         }
     }
 
@@ -178,30 +180,60 @@ class Loader {
                                           name_of(param.value.dtype), " in this run: converted"));
             dtype_noticed_ = true;
         }
+        if (param.tp.size > 1) return load_cut_value(found, t, param);
         const HostBuffer rows(target_.exec, row_range(param.value, t.row_begin, t.rows));
         verify("", found, read_tensor(*found.file, *found.entry, rows.tensor(), t.transposed));
         rows.store();
     }
 
+    /// Of a parameter that is cut over ranks: all rows are read, and those that are here kept.
+    void load_cut_value(const SafetensorsSet::Found& found, const HfTensor& t, Param& param) {
+        const std::int64_t cols = param.full_shape.numel() / param.full_shape[0];
+        Arena arena;
+        const Tensor rows = arena.tensor(param.value.dtype, {t.rows, cols});
+        verify("", found, read_tensor(*found.file, *found.entry, rows, t.transposed));
+        put_rows(param, t.row_begin, rows);
+    }
+
+    /// Rows of the full tensor from `first` on, as far as they are here.
+    static void put_rows(Param& param, std::int64_t first, const Tensor& rows) {
+        TERA_CHECK(param.value.device == Device::cpu, param.name, " is cut over ranks");
+        const std::int64_t cols = param.full_shape.numel() / param.full_shape[0];
+        const std::int64_t begin = first * cols, end = begin + rows.numel();
+        const std::size_t item = size_of(rows.dtype);
+        for (const ElementRun& run : runs_of({&param, 0, param.value.numel()})) {
+            const std::int64_t from = std::max(run.full, begin), to = std::min(run.full + run.count, end);
+            if (from >= to) continue;
+            std::memcpy(param.value.data + static_cast<std::size_t>(run.local + from - run.full) * item,
+                        rows.data + static_cast<std::size_t>(from - begin) * item,
+                        static_cast<std::size_t>(to - from) * item);
+        }
+    }
+
     /// Rows beyond the stored vocabulary: as they were if the checkpoint has them, else the last row repeated.
-    void fill_padding(Param& param) {
-        const std::int64_t stored = saved_.config.true_vocab, wanted = param.value.shape[0];
+    void fill_padding(const SafetensorsSet& files, const std::string& tensor, Param& param) {
+        const std::int64_t stored = saved_.config.true_vocab, wanted = param.full_shape[0];
         if (wanted == stored) return;
-        const HostView last(target_.exec, row_range(param.value, stored - 1, 1));
-        const HostBuffer padding(target_.exec, row_range(param.value, stored, wanted - stored));
+        Arena arena;
+        const Tensor padding = arena.tensor(param.value.dtype, {wanted - stored, param.full_shape[1]});
+        const Tensor last = arena.tensor(param.value.dtype, {1, param.full_shape[1]});
+        const SafetensorsSet::Found source = files.find(tensor);
+        read_rows(*source.file, *source.entry, stored - 1, last);
         std::int64_t at = 0;
         if (const auto found = master_ ? master_->find(param.name) : SafetensorsSet::Found{}) {
             require_floating(found);
-            const bool fits = found.entry->shape.size() == 2 && found.entry->shape[1] == param.value.shape[1];
+            const bool fits = found.entry->shape.size() == 2 && found.entry->shape[1] == param.full_shape[1];
             const std::int64_t end = fits ? std::min(wanted, found.entry->shape[0]) : stored;
             if (end > stored) {
                 at = end - stored;
-                read_rows(*found.file, *found.entry, stored, padding.tensor().slice(0, at));
+                read_rows(*found.file, *found.entry, stored, padding.slice(0, at));
             }
         }
-        for (; at < wanted - stored; ++at)
-            std::memcpy(padding.tensor().slice(at, 1).data, last.tensor().data, last.tensor().bytes());
-        padding.store();
+        for (; at < wanted - stored; ++at) std::memcpy(padding.slice(at, 1).data, last.data, last.bytes());
+        if (param.tp.size > 1) return put_rows(param, stored, padding);
+        const HostBuffer rows(target_.exec, row_range(param.value, stored, wanted - stored));
+        std::memcpy(rows.tensor().data, padding.data, padding.bytes());
+        rows.store();
     }
 
     // ---- optimizer
@@ -218,11 +250,13 @@ class Loader {
                         " holds no optimizer state (it was saved with --no-save-optim); load it with "
                         "--no-load-optim or --finetune");
         }
-        std::map<std::string, std::map<std::string, Tensor>> wanted;
-        for (const OptimizerTensor& t : target_.optimizer) wanted[t.kind][t.param] = t.tensor;
+        std::map<std::string, std::map<std::string, OptimizerTensor>> wanted;
+        for (const OptimizerTensor& t : target_.optimizer) wanted[t.kind][t.param] = t;
         // Where the values are the main weights, they come from the saved main weights: those may be more precise than
         // the model's files.
-        for (Param* p : target_.params) wanted["master"].try_emplace(p->name, p->value);
+        const bool own_copies = wanted.count("master") != 0;
+        for (Param* p : target_.params)
+            if (!own_copies) wanted["master"][p->name] = {p->name, "master", p->value};
         for (const std::string& kind : state_->kinds) {
             if (wanted.count(kind) == 0) {
                 usage_error(location_.path, " holds ", kind,
@@ -241,18 +275,32 @@ class Loader {
         result_.optimizer_loaded = true;
     }
 
-    void load_kind(const std::string& kind, const std::map<std::string, Tensor>& tensors) {
+    void load_kind(const std::string& kind, const std::map<std::string, OptimizerTensor>& tensors) {
         const SafetensorsSet files(folder(), kind);
         for (const auto& [name, tensor] : tensors) {
             const SafetensorsSet::Found found = files.find(name);
             if (!found) usage_error(files.path(), ": tensor ", name, " is missing");
             require_floating(found);
-            load_state_tensor(kind, found, tensor, param_of(name).full_shape);
+            load_state(kind, found, tensor, param_of(name));
         }
+        ModelConfig padded = target_.model;
+        padded.true_vocab = padded.vocab;
+        std::set<std::string> known;
+        for (const HfTensor& t : hf_tensors(padded, HfArchitecture::teratron)) known.insert(t.param);
         for (const std::string& name : files.names()) {
-            if (tensors.count(name) == 0)
+            if (known.count(name) == 0)
                 usage_error(files.path(), ": tensor ", name, " belongs to no part of this model");
         }
+    }
+
+    void load_state(const std::string& kind, const SafetensorsSet::Found& found, const OptimizerTensor& t,
+                    Param& param) {
+        if (t.tensor.numel() == param.full_shape.numel())
+            return load_state_tensor(kind, found, t.tensor, param.full_shape);
+        Arena arena;  // the whole tensor, of which this rank keeps its part
+        const Tensor whole = arena.tensor(t.tensor.dtype, param.full_shape);
+        load_state_tensor(kind, found, whole, param.full_shape);
+        take_from_whole({&param, t.begin, t.tensor.numel()}, whole, t.tensor);
     }
 
     /// Another padding of the vocabulary is no other model: common rows are read; new ones hold the last row's weights,

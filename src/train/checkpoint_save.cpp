@@ -30,8 +30,10 @@ constexpr const char* replaced = ".replaced";  // a checkpoint that makes way fo
 /// What one tensor of a file is made of.
 struct Source {
     TensorSpec spec;
-    ConstTensor rows;  ///< [R, C]
+    ConstTensor rows;  ///< [R, C]; absent where the parameter is spread over ranks
     bool transposed = false;
+    std::string param{}, kind{};                ///< whose rows, of what
+    std::int64_t row_begin = 0, row_count = 0;  ///< which of them
 };
 
 /// All files of tensors that share a stem: model, master, exp_avg.
@@ -80,6 +82,28 @@ std::vector<FileGroup> optimizer_groups(const CheckpointContent& content) {
     return groups;
 }
 
+/// The same groups where the tensors are spread over ranks.
+std::vector<FileGroup> spread_groups(const CheckpointContent& content, HfArchitecture architecture,
+                                     const SpreadTensors& spread, bool optimizer) {
+    const DType value = content.params.front()->value.dtype;
+    std::vector<FileGroup> groups = {{"", "model", {{"format", "pt"}}, {}}};
+    for (const HfTensor& t : hf_tensors(content.model, architecture))
+        groups[0].tensors.push_back(
+            {{t.name, value, t.shape}, {}, t.transposed, t.param, "value", t.row_begin, t.rows});
+    std::set<std::string> kinds = {"master"};
+    for (const OptimizerTensor& t : content.optimizer) kinds.insert(t.kind);
+    for (const std::string& kind : kinds) {
+        if (!optimizer) break;
+        FileGroup group{"training_state/", kind, {}, {}};
+        for (const SpreadTensors::WholeParam& p : spread.params()) {
+            const std::int64_t rows = p.shape.ndim == 0 ? 1 : p.shape[0];
+            group.tensors.push_back({{p.name, acc_dtype(value), p.shape}, {}, false, p.name, kind, 0, rows});
+        }
+        groups.push_back(std::move(group));
+    }
+    return groups;
+}
+
 class Saver {
   public:
     Saver(const CheckpointContent& content, const SaveOptions& options)
@@ -87,9 +111,28 @@ class Saver {
           options_(options),
           architecture_(choose_architecture(content.model)),
           final_(options.folder + "/" + iteration_folder(content.state.iteration)),
-          temporary_(final_ + unfinished) {}
+          temporary_(final_ + unfinished) {
+        if (content.ranks.world != nullptr) spread_.emplace(content.model, content.ranks, content.optimizer);
+    }
 
     SaveReport run() {
+        if (!spread_) return write();
+        if (content_.ranks.world->rank() != 0) {
+            spread_->serve();
+            return {};
+        }
+        try {
+            SaveReport report = write();
+            spread_->finish(true);
+            return report;
+        } catch (...) {
+            spread_->finish(false);
+            throw;
+        }
+    }
+
+  private:
+    SaveReport write() {
         step("create folder");
         make_folders(options_.folder);
         remove_leftovers();
@@ -109,7 +152,6 @@ class Saver {
         return std::move(report_);
     }
 
-  private:
     void step(const std::string& what) const {
         if (options_.before_step) options_.before_step(what);
     }
@@ -135,9 +177,13 @@ class Saver {
     }
 
     void plan() {
-        groups_.push_back(model_group(content_, architecture_));
-        if (options_.optimizer) {
-            for (FileGroup& group : optimizer_groups(content_)) groups_.push_back(std::move(group));
+        if (spread_) {
+            groups_ = spread_groups(content_, architecture_, *spread_, options_.optimizer);
+        } else {
+            groups_.push_back(model_group(content_, architecture_));
+            if (options_.optimizer) {
+                for (FileGroup& group : optimizer_groups(content_)) groups_.push_back(std::move(group));
+            }
         }
         std::uint64_t needed = 1 << 16;  // configurations and arguments
         for (const FileGroup& group : groups_) {
@@ -195,7 +241,7 @@ class Saver {
         for (const TensorSpec& spec : shard.tensors) {
             step(cat("write ", path, " ", spec.name));
             const Source& source = *sources.at(spec.name);
-            const HostView rows(content_.exec, source.rows);
+            const HostView rows(content_.exec, source.rows ? source.rows : rows_of(source));
             write_tensor(writer, spec.name, rows.tensor(), source.transposed);
             record.checksums[spec.name] = crc32c_text(writer.checksum(spec.name));
         }
@@ -203,6 +249,10 @@ class Saver {
         writer.sync();
         writer.close();
         report_.bytes += writer.file_size();
+    }
+
+    ConstTensor rows_of(const Source& source) {
+        return row_range(spread_->whole(source.param, source.kind), source.row_begin, source.row_count);
     }
 
     void write_text(const std::string& name, const std::string& text) {
@@ -282,6 +332,7 @@ class Saver {
     const SaveOptions& options_;
     const HfArchitecture architecture_;
     const std::string final_, temporary_;
+    std::optional<SpreadTensors> spread_;
     std::vector<FileGroup> groups_;
     std::map<std::string, FileRecord> files_;
     SaveReport report_;

@@ -238,6 +238,13 @@ void Trainer::evaluate_and_print(Split split, EvalPlace place) {
     interval_.start_clock();
 }
 
+CheckpointRanks Trainer::checkpoint_ranks() const {
+    if (options_.world == nullptr) return {};
+    // With the distributed optimizer every rank has its own part, else the copies have all of it.
+    const bool gives = config_.use_distributed_optimizer || first_copy();
+    return {options_.world, gives ? parts_->sync().counted() : std::vector<ParamSlice>{}};
+}
+
 void Trainer::save() {
     if (config_.save.empty() || saved_at_ == state_.iteration) return;
     interval_.stop_clock();
@@ -245,12 +252,13 @@ void Trainer::save() {
     print(checkpoint_lines_.saving(state_.iteration, config_.save));
     const CheckpointState state =
         checkpoint_state_of(state_, {config_, schedule_, parts_->scaler(), parts_->optimizer().steps()});
-    const SaveReport report = save_checkpoint({parts_->model_config(), parts_->params(), parts_->optimizer().state(),
-                                               tokenizer_->files(), tokenizer_->eod(), state, workspace_.ctx().temp},
-                                              {.folder = config_.save,
-                                               .optimizer = !config_.no_save_optim,
-                                               .keep_last = config_.keep_last,
-                                               .keep_every = config_.keep_every});
+    const SaveReport report =
+        save_checkpoint({parts_->model_config(), parts_->params(), parts_->optimizer().state(), tokenizer_->files(),
+                         tokenizer_->eod(), state, workspace_.ctx().temp, checkpoint_ranks()},
+                        {.folder = config_.save,
+                         .optimizer = !config_.no_save_optim,
+                         .keep_last = config_.keep_last,
+                         .keep_every = config_.keep_every});
     print(checkpoint_lines_.saved(state_.iteration, config_.save));
     for (const std::string& notice : report.notices) print(notice);
     saved_at_ = state_.iteration;

@@ -89,6 +89,7 @@ class Trainer {
     bool leads() const { return options_.world == nullptr || options_.world->rank() == 0; }
     /// One rank for each part of the model does what is said once per part.
     bool first_copy() const { return mesh_->place().dp == 0 && mesh_->place().cp == 0; }
+    CheckpointRanks checkpoint_ranks() const;
     ControlInput control_input();
     double params_norm();
     void print_block(const std::string& block) const {

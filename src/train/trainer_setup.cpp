@@ -110,8 +110,6 @@ void Trainer::join_ranks() {
     }
     if (engine_.device() != Device::cpu)
         usage_error("training on several GPUs is not built yet; use one, or --device cpu on all ranks");
-    if (!config_.save.empty() || !config_.load.empty() || !config_.pretrained_checkpoint.empty())
-        usage_error("--save and --load on several ranks are not built yet; leave them out, or train on one rank");
     if (config_.overlap_grad_reduce || config_.overlap_param_gather) {
         config_.notices.push_back(
             "--overlap-grad-reduce, --overlap-param-gather: on CPUs gradients are reduced after the "

@@ -53,32 +53,19 @@ class WholeTensors {
         auto& whole = tensors_[p.name];
         if (whole.empty())
             whole.assign(static_cast<std::size_t>(p.full_shape.numel()), std::numeric_limits<double>::quiet_NaN());
-        for (std::int64_t i = 0; i < slice.count; ++i) {
-            double& to = whole[static_cast<std::size_t>(full_index(p, slice.begin + i))];
-            const double x = elements.ptr<double>()[i];
-            if (!std::isnan(to) && to != x) differing_.insert({p.name, std::abs(to - x)});
-            to = x;
-        }
+        for (const ElementRun& run : runs_of(slice))
+            for (std::int64_t i = 0; i < run.count; ++i) {
+                double& to = whole[static_cast<std::size_t>(run.full + i)];
+                const double x = elements.ptr<double>()[run.local + i];
+                if (!std::isnan(to) && to != x) differing_.insert({p.name, std::abs(to - x)});
+                to = x;
+            }
     }
     const std::map<std::string, std::vector<double>>& all() const { return tensors_; }
     /// Tensors of which two ranks held different values.
     const std::map<std::string, double>& differing() const { return differing_; }
 
   private:
-    static std::int64_t full_index(const Param& p, std::int64_t local) {
-        const Shape shape = p.local_shape();
-        const std::int64_t cols = shape.numel() / shape[0];
-        std::int64_t row = local / cols, col = local % cols;
-        if (p.shard.dim < 0) return local;
-        for (const ShardPiece& piece : p.pieces()) {
-            std::int64_t& at = p.shard.dim == 0 ? row : col;
-            if (at < piece.local_begin || at >= piece.local_begin + piece.count) continue;
-            at += piece.full_begin - piece.local_begin;
-            break;
-        }
-        return row * (p.full_shape.numel() / p.full_shape[0]) + col;
-    }
-
     std::mutex mutex_;
     std::map<std::string, std::vector<double>> tensors_;
     std::map<std::string, double> differing_;
