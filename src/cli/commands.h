@@ -16,6 +16,7 @@ int cmd_example_corpus(const CommandArgs& args);
 int cmd_data(const CommandArgs& args);
 int cmd_generate(const CommandArgs& args);
 int cmd_plan(const CommandArgs& args);
+int cmd_verify(const CommandArgs& args);
 int cmd_bench(const CommandArgs& args);
 int cmd_launch(const CommandArgs& args);
 int cmd_board(const CommandArgs& args);

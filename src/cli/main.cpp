@@ -37,7 +37,7 @@ const Command commands[] = {
      "every checkpoint iter_N folder already is a Hugging Face model"},
     {"import", nullptr, "read a checkpoint of another program",
      "a folder of Hugging Face files loads with pretrain --load DIR --finetune"},
-    {"verify", nullptr, "prove a parallel layout equal to one rank", "it comes with parallel training"},
+    {"verify", &cmd_verify, "prove a parallel layout equal to one rank: verify gpt <flags> --world-size N"},
     {"plan", &cmd_plan, "check a run and print its sizes without running it: plan gpt <flags> --world-size N"},
     {"bench", &cmd_bench, "measure a training step: bench step gpt <flags>"},
     {"launch", &cmd_launch, "start several ranks on this machine: launch local --nproc-per-node N -- <command>",

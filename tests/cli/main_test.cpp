@@ -48,7 +48,7 @@ TEST(Main, UnknownCommandSuggestsTheNearest) {
 }
 
 TEST(Main, CommandsNotBuiltAreRefusedByName) {
-    for (const char* name : {"export", "import", "verify"}) {
+    for (const char* name : {"export", "import"}) {
         const Outcome run = teratron({name, "--whatever"});
         EXPECT_EQ(run.exit_code, 2) << name;
         EXPECT_EQ(line_count(run.err), 1u) << run.err;

@@ -44,8 +44,8 @@ TEST_P(ParityOfAll, every_option) {
     for (const bool tied : {false, true})
         for (const bool few : {false, true}) {
             const Training training{.model = model_of(tied, few), .micro_batches = 8, .documents = few};
-            ParityResult one;
-            train_on(training, {}, one);
+            ParityRecord one;
+            train_on_threads(training, {}, one);
             for (const bool sp : {false, true})
                 for (const bool zero : {false, true})
                     for (const Kind recompute : {Kind::none, Kind::selective, Kind::uniform, Kind::block}) {
@@ -56,8 +56,8 @@ TEST_P(ParityOfAll, every_option) {
                                             .chunks = m.chunks,
                                             .recompute = {recompute, 1}};
                         SCOPED_TRACE(layout.name() + (tied ? " tied" : "") + (few ? " few kv heads" : ""));
-                        ParityResult many;
-                        train_on(training, layout, many);
+                        ParityRecord many;
+                        train_on_threads(training, layout, many);
                         expect_same_training(training, many, one);
                         if (HasFailure()) return;
                     }

@@ -1,0 +1,67 @@
+// The same small training on one rank and on a layout of ranks that are threads, in f64: what `teratron verify` and the
+// tests compare. Every gradient of the first step and every weight after the last are gathered into whole tensors.
+#pragma once
+
+#include <map>
+#include <mutex>
+#include <string>
+#include <vector>
+
+#include "parallel/layer_plan.h"
+#include "train/train_step.h"
+
+namespace tera {
+
+struct ParityLayout {
+    MeshShape mesh;
+    bool sequence_parallel = false;
+    bool distributed_optimizer = false;
+    int chunks = 1;                       ///< of each pipeline stage
+    std::int64_t first_stage_layers = 0;  ///< 0: an even split
+    RecomputeConfig recompute = {};
+    std::int64_t group = 0;  ///< PipelineShape::group
+
+    std::string name() const;
+};
+
+struct ParityTraining {
+    ModelConfig model;
+    std::int64_t S = 8, B = 2;
+    int micro_batches = 4;  ///< of a step, over all ranks
+    int steps = 3;
+    bool documents = false, per_token_loss = false;
+    double clip = 1;
+};
+
+/// Whole tensors by name, put together from the ranks' pieces.
+class WholeTensors {
+  public:
+    void put(const ParamSlice& slice, const Tensor& elements);
+    const std::map<std::string, std::vector<double>>& all() const { return tensors_; }
+    /// Tensors of which two ranks held different bits, and by how much.
+    const std::map<std::string, double>& differing() const { return differing_; }
+
+  private:
+    std::mutex mutex_;
+    std::map<std::string, std::vector<double>> tensors_;
+    std::map<std::string, double> differing_;
+};
+
+struct ParityRecord {
+    WholeTensors grads, weights;
+    std::vector<StepOutcome> steps;
+    LossSum evaluation;
+    bool agreed = true;  ///< all ranks have seen the same losses, norms and zeros
+
+    void add(int step, const StepOutcome& outcome);
+
+  private:
+    std::mutex mutex_;
+};
+
+void train_on_threads(const ParityTraining& training, const ParityLayout& layout, ParityRecord& record);
+
+/// Largest |a-b| relative to the largest |b|.
+double largest_difference(const std::vector<double>& a, const std::vector<double>& b);
+
+}  // namespace tera

@@ -1,0 +1,128 @@
+#include "train/verify.h"
+
+#include <algorithm>
+#include <cmath>
+
+#include "core/error.h"
+#include "train/format_text.h"
+#include "train/model_from_flags.h"
+#include "train/training_parts.h"
+
+namespace tera {
+namespace {
+
+/// The same kinds of layers at the smallest size that can be shared out alike.
+ModelConfig small_model(ModelConfig c, std::int64_t tp, std::int64_t positions) {
+    const std::int64_t queries_per_key = std::min<std::int64_t>(c.heads / c.kv_heads, 2);
+    c.kv_heads = c.kv_heads < tp ? c.kv_heads : tp;
+    c.heads = c.kv_heads < tp ? tp : c.kv_heads * queries_per_key;
+    c.head_dim = 8;
+    c.hidden = 16;
+    c.ffn = 4 * tp;
+    c.vocab = 8 * tp;
+    c.true_vocab = c.vocab - 3;
+    c.max_positions = positions;
+    c.init_std = 0.2;
+    return c;
+}
+
+double largest(const WholeTensors& tensors) {
+    double most = 0;
+    for (const auto& [name, values] : tensors.all())
+        for (const double x : values) most = std::max(most, std::abs(x));
+    return most;
+}
+
+class Comparison {
+  public:
+    explicit Comparison(double bound) : bound_(bound) {}
+
+    void tensors(const char* what, const WholeTensors& many, const WholeTensors& one) {
+        const double most = largest(one);
+        double worst = 0;
+        std::string where = "none";
+        for (const auto& [name, difference] : many.differing())
+            differs(cat("two ranks hold different ", what, " of ", name, ", by ", difference));
+        for (const auto& [name, wanted] : one.all()) {
+            const auto found = many.all().find(name);
+            if (found == many.all().end()) {
+                differs(cat("no rank has ", what, " of ", name));
+                continue;
+            }
+            double size = 0;
+            for (const double x : wanted) size = std::max(size, std::abs(x));
+            const double relative = largest_difference(found->second, wanted);
+            // One that is zero but for rounding (the gradient by a bias of all keys) has no digits to compare.
+            if (size <= 1e-10 * most && relative * size <= 1e-14 * most) continue;
+            if (!(relative <= worst)) worst = relative, where = name;
+            if (!(relative <= bound_)) differs(cat(what, " of ", name, " differ by ", relative, " of the largest"));
+        }
+        lines_.push_back(format_text("  %-24s %4zu tensors, largest difference %.1e (%s)", what, one.all().size(),
+                                     worst, where.c_str()));
+    }
+    void number(const char* what, double many, double one) {
+        const double relative = std::abs(many - one) / std::max(std::abs(one), 1e-300);
+        lines_.push_back(format_text("  %-24s %.12g and %.12g, difference %.1e", what, many, one, relative));
+        if (!(relative <= bound_)) differs(cat(what, " is ", many, ", on one rank ", one));
+    }
+    void differs(const std::string& what) {
+        if (first_.empty()) first_ = what;
+    }
+    VerifyReport report() { return {std::move(lines_), std::move(first_)}; }
+
+  private:
+    double bound_;
+    std::vector<std::string> lines_;
+    std::string first_;
+};
+
+}  // namespace
+
+VerifyPlan plan_verification(const RunConfig& config) {
+    if (config.kind != ModelKind::gpt) usage_error("verify is built for gpt models only");
+    if (config.decoder_last_pipeline_num_layers || config.account_for_embedding_in_pipeline_split ||
+        config.account_for_loss_in_pipeline_split) {
+        usage_error(
+            "verify knows even pipelines and --decoder-first-pipeline-num-layers; leave out the other flags that share "
+            "out layers");
+    }
+    VerifyPlan plan;
+    ParityLayout& layout = plan.layout;
+    layout.mesh = mesh_shape_from(config);
+    layout.sequence_parallel = config.sequence_parallel;
+    layout.distributed_optimizer = config.use_distributed_optimizer;
+    layout.chunks = static_cast<int>(config.virtual_pipeline_model_parallel_size.value_or(1));
+    layout.first_stage_layers = config.decoder_first_pipeline_num_layers.value_or(0);
+    layout.recompute = recompute_from(config);
+    layout.group = config.microbatch_group_size_per_vp_stage.value_or(0);
+    ParityTraining& training = plan.training;
+    const std::int64_t tp = layout.mesh.tp, cp = layout.mesh.cp;
+    training.S = 4 * cp * tp;
+    training.B = std::min<std::int64_t>(config.micro_batch_size, 2);
+    const std::int64_t group = layout.group > 0 ? layout.group : layout.mesh.pp;
+    training.micro_batches = static_cast<int>(2 * group * layout.mesh.dp);
+    training.documents = config.reset_attention_mask;
+    training.per_token_loss = config.calculate_per_token_loss;
+    training.clip = config.clip_grad;
+    training.model = small_model(model_config_from(config, 0, 0), tp, training.S);
+    return plan;
+}
+
+VerifyReport verify_layout(const VerifyPlan& plan, double bound) {
+    ParityRecord one, many;
+    train_on_threads(plan.training, {}, one);
+    train_on_threads(plan.training, plan.layout, many);
+    Comparison comparison(bound);
+    if (!many.agreed) comparison.differs("ranks have seen different losses or gradient norms");
+    comparison.tensors("gradients", many.grads, one.grads);
+    for (std::size_t i = 0; i < one.steps.size(); ++i) {
+        comparison.number(cat("loss of step ", i + 1).c_str(), many.steps[i].mean_loss(), one.steps[i].mean_loss());
+        comparison.number(cat("grad norm of step ", i + 1).c_str(), many.steps[i].grad_norm.value_or(0),
+                          one.steps[i].grad_norm.value_or(0));
+    }
+    comparison.tensors("weights after the steps", many.weights, one.weights);
+    comparison.number("evaluation", many.evaluation.loss, one.evaluation.loss);
+    return comparison.report();
+}
+
+}  // namespace tera

@@ -1,0 +1,72 @@
+#include "train/verify.h"
+
+#include <gtest/gtest.h>
+
+#include <sstream>
+
+#include "support/expect_usage_error.h"
+
+namespace tera {
+namespace {
+
+RunConfig config_of(const std::string& flags, std::int64_t world) {
+    std::istringstream in("--seq-length 64 --max-position-embeddings 64 --micro-batch-size 4 --global-batch-size 64 " +
+                          flags);
+    std::vector<std::string> words;
+    for (std::string word; in >> word;) words.push_back(word);
+    RunConfig config = parse_run_config(ModelKind::gpt, words, Environment{});
+    validate_and_derive(config, world);
+    return config;
+}
+
+const std::string gpt = "--num-layers 4 --hidden-size 64 --num-attention-heads 4 --attention-dropout 0.1 ";
+const std::string llama =
+    "--num-layers 4 --hidden-size 128 --num-attention-heads 8 --group-query-attention --num-query-groups 2 --swiglu "
+    "--position-embedding-type rope --normalization RMSNorm --disable-bias-linear --qk-layernorm "
+    "--untie-embeddings-and-output-weights --attention-dropout 0 --hidden-dropout 0 ";
+
+TEST(Verify, layouts_that_are_right) {
+    for (const auto& [flags, world] : std::vector<std::pair<std::string, std::int64_t>>{
+             {gpt, 2},
+             {gpt + "--tensor-model-parallel-size 2 --sequence-parallel --use-distributed-optimizer", 4},
+             {llama + "--tensor-model-parallel-size 4 --context-parallel-size 2 --reset-attention-mask", 8},
+             {llama + "--pipeline-model-parallel-size 2 --num-layers-per-virtual-pipeline-stage 1 "
+                      "--recompute-granularity full --recompute-method uniform --recompute-num-layers 1",
+              4}}) {
+        SCOPED_TRACE(flags);
+        const VerifyPlan plan = plan_verification(config_of(flags, world));
+        EXPECT_EQ(plan.layout.mesh.size(), world);
+        EXPECT_EQ(plan.training.model.layers, 4);
+        const VerifyReport report = verify_layout(plan);
+        EXPECT_EQ(report.first_difference, "");
+        EXPECT_GE(report.lines.size(), 9u);
+    }
+}
+
+TEST(Verify, a_difference_is_named) {
+    const VerifyPlan plan = plan_verification(config_of(gpt + "--tensor-model-parallel-size 2", 2));
+    const VerifyReport report = verify_layout(plan, 1e-20);  // not even the roundings are allowed
+    EXPECT_NE(report.first_difference.find("gradients of "), std::string::npos) << report.first_difference;
+}
+
+TEST(Verify, the_small_model_keeps_the_proportions) {
+    const ParityTraining t = plan_verification(config_of(llama + "--tensor-model-parallel-size 4", 4)).training;
+    EXPECT_EQ(t.model.kv_heads, 2) << "fewer than ranks, as in the flags";
+    EXPECT_EQ(t.model.heads % 4, 0);
+    EXPECT_TRUE(t.model.qk_norm);
+    EXPECT_EQ(t.model.position, PositionKind::rope);
+}
+
+TEST(Verify, what_it_does_not_know_is_refused) {
+    expect_usage_error(
+        [] {
+            plan_verification(
+                config_of("--num-layers 5 --hidden-size 64 --num-attention-heads 4 --pipeline-model-parallel-size 2 "
+                          "--decoder-last-pipeline-num-layers 2",
+                          2));
+        },
+        {"--decoder-first-pipeline-num-layers"});
+}
+
+}  // namespace
+}  // namespace tera
