@@ -1,13 +1,14 @@
 #include "token/bert_tokenizer.h"
 
+#include <algorithm>
 #include <unordered_map>
 
 #include "core/error.h"
 #include "token/bert_text.h"
 #include "token/bpe_files.h"
-#include "token/piece_cache.h"
 #include "token/unicode.h"
 #include "token/utf8.h"
+#include "token/word_cache.h"
 
 namespace tera {
 
@@ -92,34 +93,29 @@ class BertEncoder : public Encoder {
     /// The text up to here is what was between two blanks.
     void end_word(std::vector<std::int32_t>& ids) {
         if (word_.empty()) return;
-        if (word_.size() <= ShortCache::max_bytes) {
-            encode_cached(short_cache_, ids);
-        } else if (word_.size() <= LongCache::max_bytes) {
-            encode_cached(long_cache_, ids);
-        } else {
-            encode_word(ids);
-            if (word_.size() > large_word) {
-                word_ = {};
-                codes_ = lowered_ = {};
-            }
+        cache_.append(word_, ids, [this](std::vector<std::int32_t>& out) { encode_word(out); });
+        if (word_.size() > large_word) {
+            word_ = {};
+            codes_ = lowered_ = {};
         }
         word_.clear();
     }
 
-    template <class Cache>
-    void encode_cached(Cache& cache, std::vector<std::int32_t>& ids) {
-        std::array<std::int32_t, Cache::most_ids> known;
-        const auto key = Cache::key_of(word_);
-        if (const std::size_t count = cache.find(key, known.data())) {
-            ids.insert(ids.end(), known.begin(), known.begin() + static_cast<std::ptrdiff_t>(count));
-            return;
-        }
-        const std::size_t first = ids.size();
-        encode_word(ids);
-        cache.insert(key, std::span(ids).subspan(first));
-    }
-
     void encode_word(std::vector<std::int32_t>& ids) {
+        piece_.clear();
+        const auto add = [&](BertChar kind, const auto& append) {
+            if (kind == BertChar::punct || kind == BertChar::blank) end_piece(ids);
+            if (kind != BertChar::blank) append();
+            if (kind == BertChar::punct) end_piece(ids);
+        };
+        if (std::none_of(word_.begin(), word_.end(), [](char c) { return static_cast<unsigned char>(c) >= 128; })) {
+            for (const char c : word_) {
+                const bool is_upper = lower_case_ && c >= 'A' && c <= 'Z';
+                add(ascii_[static_cast<unsigned char>(c)],
+                    [&] { piece_ += is_upper ? static_cast<char>(c - 'A' + 'a') : c; });
+            }
+            return end_piece(ids);
+        }
         codes_.clear();
         for (const char *p = word_.data(), *end = p + word_.size(); p < end;) {
             const CodePoint code = decode_utf8(p, end);
@@ -130,28 +126,19 @@ class BertEncoder : public Encoder {
             bert_lower(codes_, lowered_);
             codes_.swap(lowered_);
         }
-        piece_.clear();
-        const auto end_piece = [&] {
-            if (!piece_.empty()) model_.encode(piece_, ids);
-            piece_.clear();
-        };
-        for (const std::uint32_t c : codes_) {
-            const BertChar kind = c < 128 ? ascii_[c] : bert_char(c);
-            if (kind == BertChar::punct || kind == BertChar::blank) end_piece();
-            if (kind != BertChar::blank) append_utf8(piece_, c);
-            if (kind == BertChar::punct) end_piece();
-        }
-        end_piece();
+        for (const std::uint32_t c : codes_) add(c < 128 ? ascii_[c] : bert_char(c), [&] { append_utf8(piece_, c); });
+        end_piece(ids);
     }
 
-    using ShortCache = PieceCache<2, 3, 15>;
-    using LongCache = PieceCache<4, 7, 13>;
+    void end_piece(std::vector<std::int32_t>& ids) {
+        if (!piece_.empty()) model_.encode(piece_, ids);
+        piece_.clear();
+    }
 
     const WordPieceModel& model_;
     bool lower_case_;
     std::array<BertChar, 128> ascii_;
-    ShortCache short_cache_;
-    LongCache long_cache_;
+    WordCache cache_;
     std::string word_, piece_;
     std::vector<std::uint32_t> codes_, lowered_;
 };

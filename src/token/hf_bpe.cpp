@@ -88,23 +88,11 @@ void HfBpeEncoder::encode(std::string_view piece, std::vector<std::int32_t>& ids
             return;
         }
     }
-    using Cache = decltype(cache_);
     for (std::size_t begin = 0; begin < piece.size();) {
         const std::size_t end = model_.word_end(piece, begin);
         const std::string_view word = piece.substr(begin, end - begin);
         begin = end;
-        if (word.size() > Cache::max_bytes) {
-            encode_word(word, ids);
-            continue;
-        }
-        const auto key = Cache::key_of(word);
-        const std::size_t before = ids.size();
-        ids.resize(before + Cache::most_ids);
-        const std::size_t count = cache_.find(key, ids.data() + before);
-        ids.resize(before + count);
-        if (count > 0) continue;
-        encode_word(word, ids);
-        cache_.insert(key, std::span(ids).subspan(before));
+        cache_.append(word, ids, [&](std::vector<std::int32_t>& out) { encode_word(word, out); });
     }
 }
 

@@ -16,7 +16,7 @@
 
 #include "token/hf_pretokenizer.h"
 #include "token/pair_merger.h"
-#include "token/piece_cache.h"
+#include "token/word_cache.h"
 
 namespace tera {
 
@@ -74,7 +74,7 @@ class HfBpeEncoder : public HfPieceEncoder {
     void load(std::string_view word);
 
     const HfBpeModel& model_;
-    PieceCache<4, 7, 14> cache_;
+    WordCache cache_;
     PairMerger merger_;
     std::vector<std::uint32_t> symbols_;
 };

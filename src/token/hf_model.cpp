@@ -5,6 +5,7 @@
 #include "token/byte_level.h"
 #include "token/hf_bpe.h"
 #include "token/unigram.h"
+#include "token/word_cache.h"
 #include "token/wordpiece.h"
 
 namespace tera {
@@ -20,24 +21,12 @@ class CachedEncoder : public HfPieceEncoder {
     explicit CachedEncoder(Encode encode) : encode_(std::move(encode)) {}
 
     void encode(std::string_view piece, std::vector<std::int32_t>& ids) override {
-        if (piece.size() > Cache::max_bytes) {
-            encode_(piece, ids);
-            return;
-        }
-        const auto key = Cache::key_of(piece);
-        const std::size_t before = ids.size();
-        ids.resize(before + Cache::most_ids);
-        const std::size_t count = cache_.find(key, ids.data() + before);
-        ids.resize(before + count);
-        if (count > 0) return;
-        encode_(piece, ids);
-        cache_.insert(key, std::span(ids).subspan(before));
+        cache_.append(piece, ids, [&](std::vector<std::int32_t>& out) { encode_(piece, out); });
     }
 
   private:
-    using Cache = PieceCache<4, 7, 14>;
     Encode encode_;
-    Cache cache_;
+    WordCache cache_;
 };
 
 template <class Encode>

@@ -24,6 +24,28 @@ bool has_special(std::uint64_t word) {
     return (zero_byte(word ^ ones * '"') | zero_byte(word ^ ones * '\\') | below_space) != 0;
 }
 
+/// What stands for the character behind a backslash; 0: not so simple.
+char simple_escape(char kind) {
+    switch (kind) {
+        case '"':
+        case '\\':
+        case '/':
+            return kind;
+        case 'b':
+            return '\b';
+        case 'f':
+            return '\f';
+        case 'n':
+            return '\n';
+        case 'r':
+            return '\r';
+        case 't':
+            return '\t';
+        default:
+            return '\0';
+    }
+}
+
 }  // namespace
 
 void JsonScanner::fail(const std::string& what) const { throw JsonSyntaxError(what, offset()); }
@@ -67,11 +89,32 @@ const char* JsonScanner::plain_run_end() const {
     return p;
 }
 
+/// Copies 64 bytes at a time as long as there are so many, up to what needs a closer look.
+void JsonScanner::read_blocks(std::string& out) {
+    std::size_t used = out.size();
+    while (end_ - p_ >= 65) {
+        if (out.size() - used < 64) out.resize(used + 512);
+        const Bytes64 bytes(p_);
+        const std::uint64_t special = bytes.equal('"') | bytes.equal('\\') | ~bytes.at_least(0x20);
+        std::memcpy(out.data() + used, p_, 64);
+        const auto plain = static_cast<std::size_t>(std::countr_zero(special));
+        p_ += plain;
+        used += plain;
+        if (plain == 64) continue;
+        const char escaped = *p_ == '\\' ? simple_escape(p_[1]) : '\0';
+        if (escaped == '\0') break;
+        out[used++] = escaped;
+        p_ += 2;
+    }
+    out.resize(used);
+}
+
 bool JsonScanner::read_string(std::string& out) {
     expect('"', "a string");
     out.clear();
     bool has_lone_surrogate = false;
     for (;;) {
+        if (has_byte_masks && p_ < end_ && *p_ != '\\') read_blocks(out);
         const char* run = plain_run_end();
         out.append(p_, static_cast<std::size_t>(run - p_));
         p_ = run;
@@ -108,32 +151,13 @@ void JsonScanner::read_escape(std::string& out, bool& has_lone_surrogate) {
     if (end_ - p_ < 2) fail("a string is not closed");
     const char kind = p_[1];
     p_ += 2;
-    switch (kind) {
-        case '"':
-        case '\\':
-        case '/':
-            out += kind;
-            return;
-        case 'b':
-            out += '\b';
-            return;
-        case 'f':
-            out += '\f';
-            return;
-        case 'n':
-            out += '\n';
-            return;
-        case 'r':
-            out += '\r';
-            return;
-        case 't':
-            out += '\t';
-            return;
-        case 'u':
-            break;
-        default:
-            p_ -= 2;
-            fail("an unknown escape inside a string");
+    if (const char escaped = simple_escape(kind)) {
+        out += escaped;
+        return;
+    }
+    if (kind != 'u') {
+        p_ -= 2;
+        fail("an unknown escape inside a string");
     }
     std::uint32_t value = read_hex4();
     if (value >= 0xD800 && value < 0xDC00 && end_ - p_ >= 6 && p_[0] == '\\' && p_[1] == 'u') {

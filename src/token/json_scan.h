@@ -50,6 +50,7 @@ class JsonScanner {
     void skip_number();
     bool accept_word(std::string_view word);
     const char* plain_run_end() const;
+    void read_blocks(std::string& out);
     void read_escape(std::string& out, bool& has_lone_surrogate);
     std::uint32_t read_hex4();
 

@@ -67,6 +67,11 @@ class PieceTable {
         if (key.is_long()) return find_long(set, key, p);
         return slot;
     }
+    std::span<const std::int32_t> ids(const Slot& slot) const {
+        const auto count = static_cast<std::size_t>(slot.count);
+        if (count <= most_inline && !slot.key.is_long()) return std::span(slot.ids).first(count);
+        return {ids_aside(slot), count};
+    }
     /// The ids of a slot that has more than most_inline, or a long piece.
     const std::int32_t* ids_aside(const Slot& slot) const;
 

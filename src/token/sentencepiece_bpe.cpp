@@ -182,31 +182,13 @@ void PieceMerger::encode_cut(std::string_view text, std::vector<std::int32_t>& i
 }
 
 void PieceMerger::encode_word(std::string_view word, std::vector<std::int32_t>& ids) {
-    const auto cached = [&](auto& cache) {
-        using Cache = std::remove_reference_t<decltype(cache)>;
-        std::array<std::int32_t, Cache::most_ids> known;
-        const auto key = Cache::key_of(word);
-        if (const std::size_t count = cache.find(key, known.data())) {
-            writer_.add_written(std::span(known).first(count), ids);
-            return;
-        }
-        merge(word);
-        cache.insert(key, word_ids_);
-        writer_.add_written(word_ids_, ids);
-    };
     if (word.empty()) return;
-    if (word.size() <= ShortCache::max_bytes) {
-        cached(short_cache_);
-    } else if (word.size() <= LongCache::max_bytes) {
-        cached(long_cache_);
-    } else {
-        merge(word);
-        writer_.add_written(word_ids_, ids);
-    }
+    cache_.with_ids(
+        word, [&](std::vector<std::int32_t>& out) { merge(word, out); },
+        [&](std::span<const std::int32_t> known) { writer_.add_written(known, ids); });
 }
 
-/// Puts the ids of the word into word_ids_.
-void PieceMerger::merge(std::string_view word) {
+void PieceMerger::merge(std::string_view word, std::vector<std::int32_t>& ids) {
     TERA_CHECK(word.size() < none, "a text of ", word.size(), " bytes");
     symbols_.clear();
     starts_.clear();
@@ -217,12 +199,11 @@ void PieceMerger::merge(std::string_view word) {
         at += length;
     }
     merger_.merge(symbols_, &places_);
-    word_ids_.clear();
     word_writer_.begin();
     for (std::size_t i = 0; i < symbols_.size(); ++i) {
         const std::size_t begin = starts_[places_[i]];
         const std::size_t end = i + 1 < symbols_.size() ? starts_[places_[i + 1]] : word.size();
-        word_writer_.add(merges_.id_of(symbols_[i]), word.substr(begin, end - begin), word_ids_);
+        word_writer_.add(merges_.id_of(symbols_[i]), word.substr(begin, end - begin), ids);
     }
 }
 

@@ -11,8 +11,8 @@
 #include <string>
 
 #include "token/pair_merger.h"
-#include "token/piece_cache.h"
 #include "token/sentencepiece_encoder.h"
+#include "token/word_cache.h"
 
 namespace tera {
 
@@ -56,18 +56,13 @@ class PieceMerger : public PieceEncoder {
   private:
     void encode_cut(std::string_view text, std::vector<std::int32_t>& ids);
     void encode_word(std::string_view word, std::vector<std::int32_t>& ids);
-    void merge(std::string_view word);
-
-    using ShortCache = PieceCache<2, 11, 15>;  // 4 MiB of 64-byte slots
-    using LongCache = PieceCache<4, 23, 13>;   // 2 MiB of 128-byte slots
+    void merge(std::string_view word, std::vector<std::int32_t>& ids);
 
     const SentencePieceModel& model_;
     const SentencePieceNormalizer& normalizer_;
     const PieceMerges& merges_;
     PieceWriter writer_, word_writer_;
-    ShortCache short_cache_;
-    LongCache long_cache_;
-    std::vector<std::int32_t> word_ids_;
+    WordCache cache_;
     PairMerger merger_;
     std::vector<std::uint32_t> symbols_;  // of the word at hand
     std::vector<std::uint32_t> starts_;   // the first byte of each character

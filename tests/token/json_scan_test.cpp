@@ -2,6 +2,8 @@
 
 #include <gtest/gtest.h>
 
+#include <random>
+
 #include "token/utf8.h"
 
 namespace tera {
@@ -139,6 +141,42 @@ TEST(JsonScan, StringsOfEveryLengthWithASpecialCharacterAnywhere) {
             JsonScanner broken(control);
             EXPECT_THROW(broken.read_string(out), JsonSyntaxError) << length << " " << at;
         }
+    }
+}
+
+TEST(JsonScan, LongStringsOfAllEscapes) {
+    struct Part {
+        const char *written, *read;
+    };
+    constexpr Part parts[] = {{"\\n", "\n"},
+                              {"\\t", "\t"},
+                              {"\\\\", "\\"},
+                              {"\\\"", "\""},
+                              {"\\/", "/"},
+                              {"\\r", "\r"},
+                              {"\\b\\f", "\b\f"},
+                              {"\\u4e2d", "\u4e2d"},
+                              {"\\u0041", "A"},
+                              {"\u00e9", "\u00e9"},
+                              {"\\ud83d\\ude00", "\U0001f600"},
+                              {"a longer run of plain characters, so that blocks end everywhere ", nullptr}};
+    std::mt19937 random(1);
+    std::string out;
+    for (int round = 0; round < 2000; ++round) {
+        std::string text = "\"", expected;
+        for (unsigned n = random() % 60; n > 0; --n) {
+            const Part& part = parts[random() % std::size(parts)];
+            const std::string_view written = part.written;
+            const std::size_t length = part.read ? written.size() : random() % written.size();
+            text += written.substr(0, length);
+            expected += part.read ? std::string_view(part.read) : written.substr(0, length);
+        }
+        text += "\"";
+        const std::vector<char> alone(text.begin(), text.end());
+        JsonScanner json({alone.data(), alone.size()});
+        ASSERT_TRUE(json.read_string(out));
+        ASSERT_EQ(out, expected) << text;
+        json.expect_end();
     }
 }
 
