@@ -86,6 +86,11 @@ ParameterCount count_parameters(const ParameterShape& s, std::int64_t tp,
         if (stage == last && !s.tied) p = p + matrix;
         count.total += p.total();
         if (stage == last && s.tied && last > 0) p = p + matrix;
+        if (s.kv_heads < tp) {  // every rank holds one whole head of keys and values
+            const std::int64_t layers = layers_per_stage[stage] + s.encoder_layers;
+            const std::int64_t one_head = layers * 2 * s.head_dim * (s.hidden + (s.qkv_bias ? 1 : 0));
+            p = p + Pieces{-s.kv_heads * one_head, one_head};
+        }
         TERA_CHECK(p.cut % tp == 0, p.cut, " sharded parameters of stage ", stage, " do not divide by ", tp);
         count.per_rank.emplace_back(static_cast<std::size_t>(tp), p.cut / tp + p.whole);
     }

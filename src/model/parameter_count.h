@@ -1,6 +1,7 @@
 // Numbers of parameters, in all and on each rank, from the shape alone. Nothing is built.
 //
-// On a tensor-parallel rank: word embedding and output matrix V/t rows, qkv (H+2G)K/t rows, up F/t rows (gated 2F/t),
+// On a tensor-parallel rank: word embedding and output matrix V/t rows, qkv (H+2G)K/t rows (with fewer key/value heads
+// than ranks one of them whole), up F/t rows (gated 2F/t),
 // proj and down 1/t of the columns; norms, position tables, row-parallel biases and heads whole on every rank. With
 // tied embeddings and more than one stage the last stage holds a copy of the word embedding: it counts on that rank,
 // not in the total.

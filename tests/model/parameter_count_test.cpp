@@ -45,6 +45,16 @@ TEST(ParameterCount, AwsTensorRank) {
     for (const std::int64_t on_rank : count.per_rank[0]) EXPECT_EQ(on_rank, 941'594'624);
 }
 
+TEST(ParameterCount, RanksThatShareAKeyValueHeadHoldItWhole) {
+    ParameterShape s = gpt(2, 64, 4, 512, 16);
+    s.kv_heads = 2;
+    const ParameterCount count = count_parameters(s, 4, {2});
+    EXPECT_EQ(count.per_rank[0][0], 34912);
+    // Two layers, keys and values, 16 rows of 64 weights and a bias, of which two ranks hold the same.
+    EXPECT_EQ(4 * count.per_rank[0][0] - count_parameters(s, 1, {2}).total,
+              2 * 2 * 2 * 16 * 65 + 3 * (16 * 64 + 2 * (2 * 64 + 2 * 64 + 2 * 64) + 2 * 64));
+}
+
 TEST(ParameterCount, StagesHoldTheTiedCopy) {
     const ParameterShape s = gpt(4, 64, 4, 128, 32);
     const std::int64_t layer = 12 * 64 * 64 + 13 * 64;
