@@ -55,7 +55,7 @@ TEST(Watch, all_end_well) {
     for (const RankEnd& end : ends) EXPECT_EQ(end.code, 0) << end.said;
 }
 
-TEST(Watch, rank_0_may_be_done_long_before_the_others) {
+TEST(SlowWatch, rank_0_may_be_done_long_before_the_others) {
     WatchSettings s = quick();
     s.silent_s = 2;
     const auto ends = ProcessRanks(
@@ -99,7 +99,7 @@ TEST(Watch, a_killed_rank_is_named_with_its_step_and_collective) {
     }
 }
 
-TEST(Watch, a_stopped_rank_is_named) {
+TEST(SlowWatch, a_stopped_rank_is_named) {
     for (const int bad : {0, 1}) {
         ProcessRanks ranks(3, &train, quick());
         sleep_ms(500);
@@ -113,7 +113,7 @@ TEST(Watch, a_stopped_rank_is_named) {
     }
 }
 
-TEST(Watch, a_pause_of_all_ranks_is_no_failure) {
+TEST(SlowWatch, a_pause_of_all_ranks_is_no_failure) {
     ProcessRanks ranks(
         3,
         [](ProcessWorld& world) {
@@ -130,7 +130,7 @@ TEST(Watch, a_pause_of_all_ranks_is_no_failure) {
     for (const RankEnd& end : ranks.wait()) EXPECT_EQ(end.code, 0) << end.said;
 }
 
-TEST(Watch, a_rank_that_hangs_is_named_and_ends_the_run_at_the_timeout) {
+TEST(SlowWatch, a_rank_that_hangs_is_named_and_ends_the_run_at_the_timeout) {
     WatchSettings s = quick();
     s.timeout_s = 3;
     ProcessRanks ranks(
