@@ -49,8 +49,13 @@ class TrainerOnRanks : public TrainerRuns {
     static void expect_same_run(const RunRecord& many, const RunRecord& one) {
         EXPECT_TRUE(many.finished);
         ASSERT_EQ(many.metrics.size(), one.metrics.size());
-        const auto near = [](const nlohmann::json& x, const nlohmann::json& y) {
-            EXPECT_NEAR(x.get<double>(), y.get<double>(), 2e-6 * y.get<double>());
+        // Rounding in f32: ranks add in another order, and compilers choose other instructions. Adam divides by the
+        // root of the second moment, so weights whose gradient is hardly more than rounding take steps of their own;
+        // losses feel that in second order, norms of gradients in first. (In f64 the same runs agree to 1e-12, see
+        // parity.)
+        constexpr double of_losses = 2e-6, of_norms = 2e-5;
+        const auto near = [](const nlohmann::json& x, const nlohmann::json& y, double bound) {
+            EXPECT_NEAR(x.get<double>(), y.get<double>(), bound * y.get<double>());
         };
         int evaluations = 0;
         for (std::size_t i = 0; i < one.metrics.size(); ++i) {
@@ -58,11 +63,11 @@ class TrainerOnRanks : public TrainerRuns {
             const auto &a = many.metrics[i], &b = one.metrics[i];
             EXPECT_EQ(a.at("iteration"), b.at("iteration"));
             if (b.contains("validation")) {
-                near(a.at("validation").at("lm_loss"), b["validation"]["lm_loss"]);
+                near(a.at("validation").at("lm_loss"), b["validation"]["lm_loss"], of_losses);
                 ++evaluations;
             } else if (b.contains("lm_loss")) {
-                near(a.at("lm_loss"), b["lm_loss"]);
-                near(a.at("grad_norm"), b["grad_norm"]);
+                near(a.at("lm_loss"), b["lm_loss"], of_losses);
+                near(a.at("grad_norm"), b["grad_norm"], of_norms);
                 EXPECT_EQ(a.at("consumed_samples"), b["consumed_samples"]);
             }
         }
