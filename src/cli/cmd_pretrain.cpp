@@ -43,6 +43,9 @@ void run(RunConfig config, const RankPlace& place, std::chrono::steady_clock::ti
     options.begin_step = [&](std::int64_t step) { world.watch().progress().begin_step(step); };
     try {
         Trainer(std::move(config), std::move(options)).run();
+    } catch (const UsageError& e) {
+        world.fail(e.what(), 2);
+        throw;
     } catch (const std::exception& e) {
         world.fail(e.what());
         throw;

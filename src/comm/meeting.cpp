@@ -9,7 +9,7 @@
 namespace tera {
 namespace {
 
-constexpr std::int64_t magic = 0x7465726174726f31;  // changes with the packets
+constexpr std::int64_t magic = 0x7465726174726f32;  // changes with the packets
 
 class Gathering {
   public:
@@ -104,9 +104,9 @@ class Gathering {
     }
 
     [[noreturn]] void refuse_all(const std::string& why, const Line* stranger = nullptr) const {
-        if (stranger) (void)stranger->send(failure_packet(why));
+        if (stranger) (void)stranger->send(failure_packet(why, 2));
         for (const Line& line : lines_) {
-            if (line.socket) (void)line.send(failure_packet(why));
+            if (line.socket) (void)line.send(failure_packet(why, 2));
         }
         throw UsageError(why);
     }
@@ -135,7 +135,10 @@ class Gathering {
         for (;;) {
             const bool open = line.receive();
             if (std::optional<Packet> p = Packet::take_first(line.received)) {
-                if (p->kind() == Packet::Kind::failure) throw UsageError(p->get_text());
+                if (p->kind() == Packet::Kind::failure) {
+                    (void)p->get<std::int64_t>();
+                    throw UsageError(p->get_text());
+                }
                 for (Peer& peer : peers_) {
                     peer.host = p->get_text();
                     peer.address = p->get_text();
@@ -165,8 +168,9 @@ std::string list_of(const std::vector<int>& ranks) {
     return ranks.size() > most ? cat(text, " and ", ranks.size() - most, " more") : text;
 }
 
-Packet failure_packet(const std::string& why) {
+Packet failure_packet(const std::string& why, int exit_code) {
     Packet p(Packet::Kind::failure);
+    p.put(std::int64_t{exit_code});
     p.put(why);
     return p;
 }

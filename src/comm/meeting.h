@@ -16,9 +16,10 @@ namespace tera {
 struct WatchSettings {
     double timeout_s = 600;  ///< for all ranks to come together, and for one collective
     double silent_s = 15, notice_s = 30, beat_s = 1;
-    int data_port = 0;                                  ///< told to the other ranks
-    std::function<void(const std::string&)> print;      ///< what rank 0 has to say; default: standard error
-    std::function<void(const std::string& why)> leave;  ///< default: say why (rank 0, or if it is lost), exit code 1
+    int data_port = 0;                              ///< told to the other ranks
+    std::function<void(const std::string&)> print;  ///< what rank 0 has to say; default: standard error
+    /// Default: say why (rank 0, or if it is lost) and exit.
+    std::function<void(const std::string& why, int exit_code)> leave;
 };
 
 struct Peer {
@@ -61,7 +62,7 @@ Meeting come_together(const RankPlace& place, const WatchSettings& settings);
 
 /// Text of at most eight of them.
 std::string list_of(const std::vector<int>& ranks);
-Packet failure_packet(const std::string& why);
+Packet failure_packet(const std::string& why, int exit_code);
 Clock::duration seconds(double s);
 
 }  // namespace tera

@@ -56,9 +56,9 @@ ProcessWorld::~ProcessWorld() {
     transport_.reset();
 }
 
-void ProcessWorld::fail(const std::string& why) noexcept {
+void ProcessWorld::fail(const std::string& why, int exit_code) noexcept {
     if (mpi_ != nullptr) mpi_->abandon();
-    watch_->fail(why);
+    watch_->fail(why, exit_code);
 }
 
 }  // namespace tera

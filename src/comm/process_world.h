@@ -18,8 +18,8 @@ class ProcessWorld {
     const RankPlace& place() const { return place_; }
     Watch& watch() { return *watch_; }
     Comm& comm() { return *comm_; }
-    /// This rank cannot go on: tells all others, and lets the end wait for nobody.
-    void fail(const std::string& why) noexcept;
+    /// This rank cannot go on: tells all others, which leave with its exit code, and lets the end wait for nobody.
+    void fail(const std::string& why, int exit_code = 1) noexcept;
 
   private:
     RankPlace place_;

@@ -43,7 +43,7 @@ class Watch::Impl {
     Impl(const RankPlace& place, const WatchSettings& settings) : place_(place), settings_(settings) {
         if (!settings_.print)
             settings_.print = [](const std::string& text) { std::fprintf(stderr, "%s\n", text.c_str()); };
-        if (!settings_.leave) settings_.leave = [this](const std::string& why) { leave_process(why); };
+        if (!settings_.leave) settings_.leave = [this](const std::string& why, int code) { leave_process(why, code); };
         Meeting meeting = come_together(place_, settings_);
         peers_ = std::move(meeting.peers);
         lines_ = std::move(meeting.lines);
@@ -67,11 +67,12 @@ class Watch::Impl {
     }
 
     /// The thread sends it and ends.
-    void fail(const std::string& why) {
+    void fail(const std::string& why, int exit_code) {
         if (!thread_.joinable()) return;
         {
             const std::lock_guard lock(mutex_);
             own_failure_ = why.empty() ? "failed" : why;
+            own_code_ = exit_code;
         }
         wake();
         const auto deadline = Clock::now() + std::chrono::seconds(5);
@@ -94,7 +95,7 @@ class Watch::Impl {
         try {
             while (!finished()) turn();
         } catch (const std::exception& e) {
-            leave(e.what());
+            leave(e.what(), 1);
         }
         done_ = true;
     }
@@ -143,25 +144,25 @@ class Watch::Impl {
         if (polled[0].revents != 0) (void)!::read(wake_, &count, sizeof count);
     }
 
+    bool has_own_failure() {
+        const std::lock_guard lock(mutex_);
+        return !own_failure_.empty();
+    }
+
     bool tell_own_failure() {
-        std::string why;
-        {
-            const std::lock_guard lock(mutex_);
-            why = own_failure_;
-        }
-        if (why.empty()) return false;
+        if (!has_own_failure()) return false;  // once it is there it stays as it is
         if (place_.rank == 0) {
-            tell_all(cat(name_of(0), ": ", why));
+            tell_all(cat(name_of(0), ": ", own_failure_), own_code_);
         } else {
-            (void)lines_[0].send(failure_packet(why));
+            (void)lines_[0].send(failure_packet(own_failure_, own_code_));
         }
         left_ = true;
         return true;
     }
 
-    void tell_all(const std::string& why) {
+    void tell_all(const std::string& why, int exit_code) {
         for (std::size_t r = 1; r < lines_.size(); ++r) {
-            if (lines_[r].socket) (void)lines_[r].send(failure_packet(why));
+            if (lines_[r].socket) (void)lines_[r].send(failure_packet(why, exit_code));
         }
     }
 
@@ -173,7 +174,10 @@ class Watch::Impl {
             line.heard = Clock::now();
             if (p->kind() == Packet::Kind::beat) line.state = read_beat(*p);
             if (p->kind() == Packet::Kind::bye) line.ended = true;
-            if (p->kind() == Packet::Kind::failure) return failed(i, p->get_text());
+            if (p->kind() == Packet::Kind::failure) {
+                const auto code = static_cast<int>(p->get<std::int64_t>());
+                return failed(i, p->get_text(), code);
+            }
         }
         if (open) return;
         if (!line.ended) return lost(i, "has ended without a word (killed, or its machine is gone)");
@@ -181,12 +185,12 @@ class Watch::Impl {
     }
 
     /// A rank's own words, or rank 0's about one.
-    void failed(std::size_t i, const std::string& why) {
-        if (place_.rank != 0) return leave(why);
+    void failed(std::size_t i, const std::string& why, int exit_code) {
+        if (place_.rank != 0) return leave(why, exit_code);
         const std::string text = cat(name_of(rank_of(i)), ": ", why);
         lines_[i].ended = true;
-        tell_all(text);
-        leave(text);
+        tell_all(text, exit_code);
+        leave(text, exit_code);
     }
 
     void lost(std::size_t i, const std::string& how) {
@@ -196,10 +200,10 @@ class Watch::Impl {
         const std::string text = cat(name_of(rank_of(i)), " ", how, "; last seen: ", state.text());
         if (place_.rank == 0) {
             lines_[i].ended = true;
-            tell_all(text);
+            tell_all(text, 1);
         }
         server_lost_ = place_.rank != 0;
-        leave(text);
+        leave(text, 1);
     }
 
     void beat() {
@@ -236,8 +240,8 @@ class Watch::Impl {
         const std::string text = straggler_text(away, longest);
         if (!over) return settings_.print(text);
         const std::string why = cat(text, "; --distributed-timeout-minutes is over");
-        tell_all(why);
-        leave(why);
+        tell_all(why, 1);
+        leave(why, 1);
     }
 
     std::string straggler_text(const std::vector<int>& away, double longest) const {
@@ -251,17 +255,23 @@ class Watch::Impl {
                    away.size() > 1 ? cat(" (also outside: rank ", list_of({away.begin() + 1, away.end()}), ")") : "");
     }
 
-    void leave(const std::string& why) {
+    void leave(const std::string& why, int exit_code) {
         if (left_.exchange(true)) return;
-        settings_.leave(why);
+        // Ranks often fail together, and the reason of this one must not be lost because another spoke first.
+        const auto deadline = Clock::now() + std::chrono::milliseconds(300);
+        while (Clock::now() < deadline) {
+            if (has_own_failure()) return;
+            std::this_thread::sleep_for(std::chrono::milliseconds(5));
+        }
+        settings_.leave(why, exit_code);
     }
 
-    [[noreturn]] void leave_process(const std::string& why) const {
+    [[noreturn]] void leave_process(const std::string& why, int exit_code) const {
         std::fflush(stdout);
         if (place_.rank == 0 || server_lost_)
             std::fprintf(stderr, "%s: leaving: %s\n", name_of(place_.rank).c_str(), one_line(why).c_str());
         std::fflush(stderr);
-        std::_Exit(1);
+        std::_Exit(exit_code);
     }
 
     RankPlace place_;
@@ -276,6 +286,7 @@ class Watch::Impl {
     Clock::time_point next_beat_ = Clock::now();
     std::mutex mutex_;
     std::string own_failure_;
+    int own_code_ = 1;
 };
 
 Watch::Watch(const RankPlace& place, const WatchSettings& settings) : impl_(std::make_unique<Impl>(place, settings)) {}
@@ -283,9 +294,9 @@ Watch::~Watch() = default;
 const std::vector<Peer>& Watch::peers() const { return impl_->peers(); }
 Progress& Watch::progress() { return impl_->progress; }
 std::string Watch::name_of(int rank) const { return impl_->name_of(rank); }
-void Watch::fail(const std::string& why) noexcept {
+void Watch::fail(const std::string& why, int exit_code) noexcept {
     try {
-        impl_->fail(why);
+        impl_->fail(why, exit_code);
     } catch (...) {  // the others will notice that this rank is gone
     }
 }

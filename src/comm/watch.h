@@ -9,8 +9,9 @@
 //   rank 0 itself                                                   the others find out the same way
 //
 // All remaining ranks then leave: settings.leave is called in each, from the watch's thread, with a text that names the
-// rank, its host, its step and its last collective. A pause of the whole process (a suspended job) is not held against
-// the others.
+// rank, its host, its step and its last collective, and the exit code of the rank that failed. A rank that is about to
+// fail for a reason of its own gets a moment to say that instead. A pause of the whole process (a suspended job) is not
+// held against the others.
 #pragma once
 
 #include <memory>
@@ -35,7 +36,7 @@ class Watch {
     /// "rank 3 (node07)".
     std::string name_of(int rank) const;
     /// This rank cannot go on: all others leave.
-    void fail(const std::string& why) noexcept;
+    void fail(const std::string& why, int exit_code) noexcept;
     /// The connection to a rank broke: the watch knows more, or will within seconds. Does not return if it makes this
     /// rank leave.
     void expect_failure() const;

@@ -130,7 +130,7 @@ void SpreadTensors::serve() {
         Request request;
         tell(request);
         if (request.param == -1) return;
-        if (request.param < 0) usage_error("rank 0 could not save the checkpoint");
+        if (request.param < 0) usage_error("rank 0 could not save the checkpoint, and says why");
         give(params_[static_cast<std::size_t>(request.param)].name, request.kind);
     }
 }

@@ -76,5 +76,19 @@ TEST(ParallelTraining, wrong_layouts_are_one_line) {
     EXPECT_NE(alone.err.find("launch local"), std::string::npos) << alone.err;
 }
 
+TEST(ParallelTraining, what_a_user_can_fix_is_said_and_is_code_2_on_every_rank) {
+    const std::string launch = "launch local --nproc-per-node 2 -- ";
+    std::string other_data = launch + train;
+    other_data.replace(other_data.find("--mock-data"), 11, "--data-path /nowhere/x --split 1,0,0");
+    const Outcome missing = teratron(words(other_data));
+    EXPECT_EQ(missing.exit_code, 2) << missing.err;
+    EXPECT_NE(missing.err.find("/nowhere/x.idx: no such file"), std::string::npos) << missing.err;
+    const TemporaryFolder folder;
+    const Outcome full = teratron(words(launch + train + "--save " + (folder / "ck").string() + " --save-interval 1"),
+                                  {.folder = {}, .file_size_limit = 4096});
+    EXPECT_EQ(full.exit_code, 2) << full.err;
+    EXPECT_NE(full.err.find("ck/iter_0000001"), std::string::npos) << full.err;  // the file that could not be written
+}
+
 }  // namespace
 }  // namespace tera::test
