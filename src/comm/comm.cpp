@@ -50,4 +50,18 @@ void Comm::recv(const Exec& exec, Tensor data, int from) {
     if (!exec.counts()) do_recv(exec, data, from);
 }
 
+std::pair<std::vector<int>, int> members_in_world(const std::vector<int>& members, const std::vector<int>& world,
+                                                  int rank) {
+    std::vector<int> numbers;
+    int place = -1;
+    for (std::size_t i = 0; i < members.size(); ++i) {
+        TERA_CHECK(members[i] >= 0 && members[i] < static_cast<int>(world.size()), "rank ", members[i], " of ",
+                   world.size());
+        if (members[i] == rank) place = static_cast<int>(i);
+        numbers.push_back(world[static_cast<std::size_t>(members[i])]);
+    }
+    TERA_CHECK(place >= 0, "rank ", rank, " is not in the group it asks for");
+    return {numbers, place};
+}
+
 }  // namespace tera

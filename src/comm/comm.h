@@ -87,6 +87,11 @@ class Comm {
     Traffic traffic_;
 };
 
+/// For Comm::group: the members' numbers in the world, and which of them `rank` is. `world`: the numbers of the ranks
+/// of the communicator that is asked. Error if a member is none of them, or `rank` is not a member.
+std::pair<std::vector<int>, int> members_in_world(const std::vector<int>& members, const std::vector<int>& world,
+                                                  int rank);
+
 /// The world of one rank: reductions leave the data as it is, gathers copy.
 std::unique_ptr<Comm> make_self_comm();
 

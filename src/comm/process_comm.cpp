@@ -222,15 +222,8 @@ void ProcessComm::do_recv(const Exec&, Tensor data, int from) {
 }
 
 std::unique_ptr<Comm> ProcessComm::group(const std::vector<int>& members) {
-    std::vector<int> world;
-    int place = -1;
-    for (std::size_t i = 0; i < members.size(); ++i) {
-        TERA_CHECK(members[i] >= 0 && members[i] < size(), "rank ", members[i], " of ", size());
-        if (members[i] == rank_) place = static_cast<int>(i);
-        world.push_back(in_world(members[i]));
-    }
-    TERA_CHECK(place >= 0, "rank ", rank_, " is not in the group it asks for");
-    return std::make_unique<ProcessComm>(transport_, watch_, std::move(world), place, counts_);
+    const auto [world, place] = members_in_world(members, members_, rank_);
+    return std::make_unique<ProcessComm>(transport_, watch_, world, place, counts_);
 }
 
 }  // namespace

@@ -283,14 +283,7 @@ void ThreadComm::do_recv(const Exec&, Tensor data, int from) {
 }
 
 std::unique_ptr<Comm> ThreadComm::group(const std::vector<int>& members) {
-    std::vector<int> in_world;
-    int place = -1;
-    for (std::size_t i = 0; i < members.size(); ++i) {
-        TERA_CHECK(members[i] >= 0 && members[i] < size(), "rank ", members[i], " of ", size());
-        if (members[i] == rank_) place = static_cast<int>(i);
-        in_world.push_back(group_->members[static_cast<std::size_t>(members[i])]);
-    }
-    TERA_CHECK(place >= 0, "rank ", rank_, " is not in the group it asks for");
+    const auto [in_world, place] = members_in_world(members, group_->members, rank_);
     return std::make_unique<ThreadComm>(world_, world_->group(in_world, in_world[static_cast<std::size_t>(place)]),
                                         place);
 }

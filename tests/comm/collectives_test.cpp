@@ -194,6 +194,27 @@ TEST_P(Collectives, two_groups_of_the_same_ranks_do_not_mix) {
     });
 }
 
+TEST_P(Collectives, what_is_sent_is_counted) {
+    run(3, [](Comm& comm) {
+        const RankMemory m;
+        const Tensor six = filled<float>(m, 0, 6), two = filled<float>(m, 0, 2);
+        const auto sent = [&](const auto& call) {
+            comm.reset_traffic();
+            call();
+            EXPECT_EQ(comm.traffic().calls, 1);
+            return comm.traffic().bytes;
+        };
+        EXPECT_EQ(sent([&] { comm.all_reduce(m.exec, six, Reduce::sum); }), 32);  // 2 · 24 bytes · 2/3
+        EXPECT_EQ(sent([&] { comm.all_gather(m.exec, two, six); }), 16);          // 8 bytes to two others
+        EXPECT_EQ(sent([&] { comm.reduce_scatter(m.exec, six, two); }), 16);
+        EXPECT_EQ(sent([&] { comm.broadcast(m.exec, six, 1); }), 16);  // 24 bytes to two others, shared by three
+        EXPECT_EQ(sent([&] { comm.send(m.exec, six, (comm.rank() + 1) % 3); }), 24);
+        comm.reset_traffic();
+        comm.recv(m.exec, six, (comm.rank() + 2) % 3);
+        EXPECT_EQ(comm.traffic(), Traffic{});
+    });
+}
+
 TEST(CollectivesOfThreads, a_dry_run_passes_over_them) {
     run_on_threads(2, [&](Comm& comm) {
         if (comm.rank() == 1) return;
