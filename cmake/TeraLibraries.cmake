@@ -28,7 +28,7 @@ if(TERA_CUDA)
     # Kernel time lines: CUPTI's headers; the library itself is loaded only when it is asked for.
     find_path(CUPTI_INCLUDE cupti.h HINTS ${CUDAToolkit_INCLUDE_DIRS} ${CUDAToolkit_LIBRARY_ROOT}/extras/CUPTI/include
               ${CUDAToolkit_TARGET_DIR}/extras/CUPTI/include ${CUDAToolkit_LIBRARY_DIR}/../extras/CUPTI/include)
-    set_property(SOURCE src/core/cuda/kernel_trace.cpp PROPERTY COMPILE_DEFINITIONS
+    set_property(SOURCE src/core/cuda/kernel_trace.cpp src/comm/nccl_library.cpp PROPERTY COMPILE_DEFINITIONS
                  TERA_CUDA_LIBRARY_DIR="${CUDAToolkit_LIBRARY_DIR}")
     if(CUPTI_INCLUDE)
         set_property(SOURCE src/core/cuda/kernel_trace.cpp PROPERTY INCLUDE_DIRECTORIES ${CUPTI_INCLUDE})

@@ -4,6 +4,7 @@
 
 #include "cli/commands.h"
 #include "config/arg_parser.h"
+#include "core/engine.h"
 #include "core/error.h"
 #include "launch/local.h"
 
@@ -23,6 +24,8 @@ int launch_on_this_machine(const CommandArgs& args) {
         .alias("master_port")
         .help("port at which the ranks meet (default: a free one; must be said for several machines)")
         .defaults("0");
+    parser.flag("share-gpus")
+        .help("let several ranks use one GPU: to try a layout, slowly, with fewer GPUs than ranks");
     parser.flag("no-labels").help("do not put the rank before each line");
     const ParsedArgs parsed = parser.parse({args.begin(), dashes});
     if (parsed.help_wanted) return 0;
@@ -38,6 +41,7 @@ int launch_on_this_machine(const CommandArgs& args) {
     launch.port = static_cast<int>(parsed.integer("master_port"));
     if (nodes > 1 && (launch.port == 0 || !parsed.given("master_addr")))
         usage_error("--nnodes ", nodes, " needs --master-addr and --master-port, the same on all of them");
+    if (parsed.boolean("share_gpus")) launch.share_gpus = std::max(1, Engine::gpus());
     launch.labels = !parsed.boolean("no_labels");
     if (dashes == args.end() || dashes + 1 == args.end())
         usage_error(

@@ -2,6 +2,7 @@
 #include <algorithm>
 #include <chrono>
 #include <cstdio>
+#include <cstdlib>
 
 #include "cli/commands.h"
 #include "comm/process_world.h"
@@ -36,10 +37,14 @@ void run(RunConfig config, const RankPlace& place, std::chrono::steady_clock::ti
         Trainer(std::move(config), std::move(options)).run();
         return;
     }
+    // Messages wait for their receivers on streams of their own: with one queue for all streams (as Megatron's
+    // launchers ask for) a waiting message would stand in the way of the work its receiver waits for.
+    setenv("CUDA_DEVICE_MAX_CONNECTIONS", "32", 1);
     WatchSettings watching;
     watching.timeout_s = 60 * static_cast<double>(config.distributed_timeout_minutes);
     ProcessWorld world(place, watching);
     options.world = &world.comm();
+    options.progress = &world.watch().progress();
     options.begin_step = [&](std::int64_t step) { world.watch().progress().begin_step(step); };
     try {
         Trainer(std::move(config), std::move(options)).run();

@@ -1,5 +1,5 @@
-// Comm: the one interface through which ranks talk. Implementations: self (one rank), thread (ranks are threads); mpi
-// and nccl stand beside them. Axis names the directions of the mesh of ranks (comm/mesh.h).
+// Comm: the one interface through which ranks talk. Implementations: self (one rank), thread (ranks are threads),
+// process (over sockets or MPI), nccl (ranks with GPUs). Axis names the directions of the mesh of ranks (comm/mesh.h).
 //
 // Every collective is called by all ranks of the group, in the same order, with the same number format and size. On a
 // GPU it is enqueued on exec's stream and the host does not wait; to overlap it with computing, hand it an Exec of
@@ -66,7 +66,12 @@ class Comm {
     /// `data` may be overwritten by what follows on exec.
     void send(const Exec& exec, ConstTensor data, int to);
     void recv(const Exec& exec, Tensor data, int from);
+    /// Before the first send of tensors in device memory: at most so many of at most so many bytes are on their way to
+    /// a rank; one more waits on exec for the first to arrive.
+    virtual void expect_messages(int on_their_way, std::size_t bytes);
     virtual void barrier() = 0;
+    /// This rank cannot go on: whatever its device waits for ends. The communicator can only be destroyed then.
+    virtual void abandon() noexcept {}
     /// Since the beginning, or since the last call of reset_traffic(). A dry run counts too.
     const Traffic& traffic() const { return traffic_; }
     void reset_traffic() { traffic_ = {}; }

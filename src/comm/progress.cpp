@@ -20,6 +20,16 @@ void Progress::begin_call(std::string call) {
     const std::lock_guard lock(mutex_);
     state_.call = std::move(call);
     state_.waiting = true;
+    done_ = {};
+    ++state_.calls;
+    changed_ = Clock::now();
+}
+
+void Progress::enqueue_call(std::string call, std::function<bool()> done) {
+    const std::lock_guard lock(mutex_);
+    state_.call = std::move(call);
+    state_.waiting = true;
+    done_ = std::move(done);
     ++state_.calls;
     changed_ = Clock::now();
 }
@@ -27,12 +37,14 @@ void Progress::begin_call(std::string call) {
 void Progress::end_call() {
     const std::lock_guard lock(mutex_);
     state_.waiting = false;
+    done_ = {};
     changed_ = Clock::now();
 }
 
 Progress::State Progress::now() const {
     const std::lock_guard lock(mutex_);
     State state = state_;
+    if (state.waiting && done_) state.waiting = !done_();
     state.seconds = std::chrono::duration<double>(Clock::now() - changed_).count();
     return state;
 }

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <mutex>
 #include <string>
 
@@ -25,11 +26,15 @@ class Progress {
     void begin_step(std::int64_t step);
     void begin_call(std::string call);
     void end_call();
+    /// A call that a device works on: the rank is inside it until done() says otherwise. `done` may be called by any
+    /// thread until the next call is begun or enqueued.
+    void enqueue_call(std::string call, std::function<bool()> done);
     State now() const;
 
   private:
     mutable std::mutex mutex_;
     State state_;
+    std::function<bool()> done_;
     Clock::time_point changed_ = Clock::now();
 };
 

@@ -40,6 +40,9 @@ class Engine {
     /// What the engine itself took: the scratch memory of the libraries.
     std::size_t own_bytes() const;
 
+    /// The GPU of a rank by its number on the machine; where a process sees one only (as under `srun
+    /// --gpus-per-task=1`), that one.
+    static int gpu_of_rank(int local_rank) { return gpus() == 1 ? 0 : local_rank; }
     /// How many GPUs this process can use: 0 without a driver or without CUDA in the build.
     static int gpus();
 

@@ -26,9 +26,9 @@ struct Uploader::Slots {};
 
 #endif
 
-Uploader::Uploader([[maybe_unused]] const Engine& engine) {
+Uploader::Uploader([[maybe_unused]] const Engine& engine, [[maybe_unused]] int held) {
 #ifdef TERA_WITH_CUDA
-    if (engine.gpu()) slots_ = std::make_unique<Slots>(*engine.gpu());
+    if (engine.gpu()) slots_ = std::make_unique<Slots>(*engine.gpu(), held);
 #endif
 }
 Uploader::~Uploader() = default;
@@ -58,9 +58,9 @@ std::vector<const std::byte*> Uploader::put(std::span<const Bytes> pieces) {
     return places;
 }
 
-std::size_t Uploader::device_bytes([[maybe_unused]] std::size_t bytes_per_put) {
+std::size_t Uploader::device_bytes([[maybe_unused]] std::size_t bytes_per_put, [[maybe_unused]] int held) {
 #ifdef TERA_WITH_CUDA
-    return UploadSlots::count * aligned(bytes_per_put);
+    return static_cast<std::size_t>(UploadSlots::count(held)) * aligned(bytes_per_put);
 #else
     return 0;
 #endif

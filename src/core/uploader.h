@@ -14,18 +14,19 @@ namespace tera {
 
 class Uploader {
   public:
-    explicit Uploader(const Engine& engine);
+    /// held: for how many put()s what was put is read, itself included.
+    explicit Uploader(const Engine& engine, int held = 1);
     ~Uploader();
     Uploader(const Uploader&) = delete;
     Uploader& operator=(const Uploader&) = delete;
 
     using Bytes = std::span<const std::byte>;
-    /// Where each piece can be read by work that is enqueued from now on. The addresses hold until the put() after the
-    /// next is called; on the CPU they are the pieces' own. An empty piece has no address.
+    /// Where each piece can be read by work that is enqueued from now on, until so many more put()s have been called as
+    /// it is held for; on the CPU the addresses are the pieces' own. An empty piece has no address.
     std::vector<const std::byte*> put(std::span<const Bytes> pieces);
 
     /// Bytes of device memory that pieces of this total size need, for planning.
-    static std::size_t device_bytes(std::size_t bytes_per_put);
+    static std::size_t device_bytes(std::size_t bytes_per_put, int held = 1);
 
   private:
     struct Slots;

@@ -110,6 +110,11 @@ class Launcher {
         set_variable("LOCAL_WORLD_SIZE", std::to_string(launch_.ranks));
         set_variable("MASTER_ADDR", launch_.address);
         set_variable("MASTER_PORT", std::to_string(launch_.port));
+        if (launch_.share_gpus > 0) {
+            set_variable("NCCL_HOSTID", std::to_string(launch_.first_rank + local_rank));
+            if (launch_.world == launch_.ranks) set_variable("NCCL_SOCKET_IFNAME", "lo", false);
+            set_variable("CUDA_VISIBLE_DEVICES", std::to_string(local_rank % launch_.share_gpus), false);
+        }
         const auto cores = static_cast<int>(std::thread::hardware_concurrency());
         set_variable("OMP_NUM_THREADS", std::to_string(std::max(1, cores / launch_.ranks)), false);
         std::vector<char*> words;

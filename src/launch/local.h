@@ -20,6 +20,7 @@ struct LocalLaunch {
     std::string address = "127.0.0.1";
     int port = 0;  ///< 0: any free one
     bool labels = true;
+    int share_gpus = 0;  ///< > 0: ranks take turns at so many GPUs, and NCCL sees each as a machine of its own
     double grace_s = 5;
 };
 

@@ -39,13 +39,15 @@ __device__ void look_at(T element, double& sum, std::int64_t& zeros) {
 template <class T>
 __device__ void look_at_run(const T* x, int n, double& sum, std::int64_t& zeros) {
     constexpr int width = Pack<T>::n;
+    // A rank's part of a tensor may begin anywhere.
+    int whole = reinterpret_cast<std::uintptr_t>(x) % sizeof(Pack<T>) == 0 ? n / width * width : 0;
 #pragma unroll 4
-    for (int i = static_cast<int>(threadIdx.x) * width; i + width <= n; i += threads * width) {
+    for (int i = static_cast<int>(threadIdx.x) * width; i < whole; i += threads * width) {
         Pack<T> pack = load_pack(x + i);
 #pragma unroll
         for (int k = 0; k < width; ++k) look_at(pack.v[k], sum, zeros);
     }
-    if (int i = n / width * width + static_cast<int>(threadIdx.x); i < n) look_at(x[i], sum, zeros);
+    for (int i = whole + static_cast<int>(threadIdx.x); i < n; i += threads) look_at(x[i], sum, zeros);
 }
 
 __global__ void __launch_bounds__(threads)
@@ -73,7 +75,7 @@ __global__ void __launch_bounds__(threads)
 }
 
 __global__ void __launch_bounds__(1024)
-    add_pieces(Measured* out, const PieceSums* sums, const DevicePiece* pieces, std::int64_t count) {
+    add_pieces(DeviceMeasured* out, const PieceSums* sums, const DevicePiece* pieces, std::int64_t count) {
     double sum = 0;
     std::int64_t zeros = 0, first = count;
     for (std::int64_t i = threadIdx.x; i < count; i += blockDim.x) {
@@ -86,9 +88,10 @@ __global__ void __launch_bounds__(1024)
     zeros = block_reduce(zeros, Sum{});
     first = block_reduce(first, Least{});
     if (threadIdx.x == 0) {
-        out->sum_squares = sum;
-        out->zeros = zeros;
-        out->not_finite = first < count ? pieces[first].tensor : -1;
+        out->here = {sum, zeros, first < count ? pieces[first].tensor : -1};
+        out->squares = sum;
+        out->zeros = static_cast<double>(zeros);
+        out->not_finite = first < count ? 1 : 0;
     }
 }
 
@@ -99,33 +102,40 @@ Tensor room_for(Arena& arena, std::int64_t n) {
 
 }  // namespace
 
-CudaMeasure::CudaMeasure(const std::vector<Tensor>& tensors, Arena& arena, const Exec& exec) {
+DevicePieces::DevicePieces(const std::vector<Tensor>& tensors, Arena& arena, const Exec& exec) {
     std::vector<DevicePiece> pieces;
     for (const Piece& p : cut_into_pieces(tensors, device_piece_elements)) {
         pieces.push_back({p.begin, static_cast<std::int32_t>(p.end - p.begin), static_cast<std::int32_t>(p.tensor)});
     }
     count_ = static_cast<std::int64_t>(pieces.size());
     pieces_ = room_for<DevicePiece>(arena, count_);
-    tensors_ = room_for<Source>(arena, static_cast<std::int64_t>(tensors.size()));
-    sums_ = room_for<PieceSums>(arena, count_);
-    result_ = room_for<Measured>(arena, 1);
+    if (arena.kind() != Arena::Kind::counting) copy_from_host(exec, pieces_, pieces.data());
+}
+
+CudaMeasure::CudaMeasure(const std::vector<Tensor>& tensors, Arena& arena, const Exec& exec, Comm* agreement)
+    : agreement_(agreement),
+      pieces_(tensors, arena, exec),
+      tensors_(room_for<Source>(arena, static_cast<std::int64_t>(tensors.size()))),
+      sums_(room_for<PieceSums>(arena, pieces_.count())),
+      result_(room_for<DeviceMeasured>(arena, 1)) {
     if (arena.kind() == Arena::Kind::counting) return;
     std::vector<Source> sources;
-    for (const Tensor& t : tensors) {
-        TERA_CHECK(reinterpret_cast<std::uintptr_t>(t.data) % 16 == 0, "a tensor that does not begin on 16 bytes");
-        sources.push_back({t.data, t.dtype});
-    }
-    copy_from_host(exec, pieces_, pieces.data());
+    for (const Tensor& t : tensors) sources.push_back({t.data, t.dtype});
     copy_from_host(exec, tensors_, sources.data());
 }
 
 void CudaMeasure::enqueue(const Exec& exec) const {
     auto* sums = reinterpret_cast<PieceSums*>(sums_.data);
     auto* sources = reinterpret_cast<const Source*>(tensors_.data);
-    if (count_ > 0)
-        measure_pieces<<<static_cast<unsigned>(count_), threads, 0, exec.gpu->stream>>>(sums, pieces(), sources);
-    add_pieces<<<1, 1024, 0, exec.gpu->stream>>>(reinterpret_cast<Measured*>(result_.data), sums, pieces(), count_);
+    const std::int64_t n = pieces_.count();
+    if (n > 0)
+        measure_pieces<<<static_cast<unsigned>(n), threads, 0, exec.gpu->stream>>>(sums, pieces_.data(), sources);
+    add_pieces<<<1, 1024, 0, exec.gpu->stream>>>(reinterpret_cast<DeviceMeasured*>(result_.data), sums, pieces_.data(),
+                                                 n);
     TERA_LAUNCHED();
+    if (agreement_ == nullptr) return;
+    std::byte* const shared = result_.data + offsetof(DeviceMeasured, squares);
+    agreement_->all_reduce(exec, Tensor(shared, DType::f64, Device::cuda, {3}), Reduce::sum);
 }
 
 }  // namespace tera

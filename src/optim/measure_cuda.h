@@ -1,13 +1,13 @@
 // measure_tensors on the GPU as something that can be enqueued; no CUDA header is needed to include this.
 //
 // One block of threads per piece leaves its sums in memory, then one block adds them in order: no atomics, the same
-// bits every time. The table of pieces serves the optimizer's update too.
+// bits every time.
 #pragma once
 
 #include <cstdint>
 #include <vector>
 
-#include "core/exec.h"
+#include "comm/comm.h"
 #include "optim/measure.h"
 
 namespace tera {
@@ -18,21 +18,40 @@ struct DevicePiece {
     std::int32_t count, tensor;
 };
 
-class CudaMeasure {
+/// A list of tensors cut into pieces, in device memory: a block of threads for each.
+class DevicePieces {
   public:
-    /// Tables and sums live in `arena`. The tensors must not move.
-    CudaMeasure(const std::vector<Tensor>& tensors, Arena& arena, const Exec& exec);
+    DevicePieces(const std::vector<Tensor>& tensors, Arena& arena, const Exec& exec);
 
-    void enqueue(const Exec& exec) const;
-    /// A Measured in device memory, there when what enqueue() ordered is done.
-    ConstTensor result() const { return result_; }
-
-    const DevicePiece* pieces() const { return reinterpret_cast<const DevicePiece*>(pieces_.data); }
-    std::int64_t piece_count() const { return count_; }
+    const DevicePiece* data() const { return reinterpret_cast<const DevicePiece*>(pieces_.data); }
+    std::int64_t count() const { return count_; }
 
   private:
     std::int64_t count_;
-    Tensor pieces_, tensors_, sums_, result_;
+    Tensor pieces_;
+};
+
+/// What measuring leaves in device memory.
+struct DeviceMeasured {
+    Measured here;
+    /// Sums over all ranks that agree: squares, zeros, ranks that have found an inf or a NaN.
+    double squares, zeros, not_finite;
+};
+
+class CudaMeasure {
+  public:
+    /// Tables and sums live in `arena`. The tensors must not move. agreement: ranks whose findings are added up; null:
+    /// only this one's.
+    CudaMeasure(const std::vector<Tensor>& tensors, Arena& arena, const Exec& exec, Comm* agreement = nullptr);
+
+    void enqueue(const Exec& exec) const;
+    /// A DeviceMeasured, there when what enqueue() ordered is done.
+    ConstTensor result() const { return result_; }
+
+  private:
+    Comm* agreement_;
+    DevicePieces pieces_;
+    Tensor tensors_, sums_, result_;
 };
 
 }  // namespace tera

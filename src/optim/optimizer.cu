@@ -19,6 +19,7 @@ struct DeviceParam {
     void* state[UpdateBlock<float>::max_states];
     DType value_dtype, grad_dtype;
     bool decay, decoupled;
+    bool aligned;  ///< value and gradient begin where several elements can be read at once
 };
 
 template <class T, bool l2>
@@ -159,25 +160,25 @@ __device__ void update_few(const DeviceParam& p, std::int64_t i, const Formula& 
 }
 
 /// As clip_factor on the host, operation by operation.
-__device__ double clipped_factor(const Measured& grads, const StepArgs& args) {
+__device__ double clipped_factor(const DeviceMeasured& grads, const StepArgs& args) {
     if (args.clip_norm <= 0) return args.grad_factor;
-    double norm = __dmul_rn(sqrt(grads.sum_squares), args.grad_factor);
+    double norm = __dmul_rn(sqrt(grads.squares), args.grad_factor);
     double shrink = args.clip_norm / __dadd_rn(norm, 1e-6);
     return shrink < 1 ? args.grad_factor * shrink : args.grad_factor;
 }
 
 template <class T, class Formula>
 __global__ void __launch_bounds__(threads) update_kernel(const DevicePiece* pieces, const DeviceParam* params,
-                                                         const Measured* grads, StepArgs args, Formula formula) {
+                                                         const DeviceMeasured* grads, StepArgs args, Formula formula) {
     constexpr int width = 4;
     DevicePiece piece = pieces[blockIdx.x];
     DeviceParam p = params[piece.tensor];
-    std::int64_t end = piece.begin + piece.count, whole = piece.begin + piece.count / width * width;
-    std::int64_t first = piece.begin + std::int64_t{threadIdx.x} * width, last = whole + threadIdx.x;
-    if (args.skip_not_finite && grads->not_finite >= 0) {
+    std::int64_t end = piece.begin + piece.count, whole = piece.begin + (p.aligned ? piece.count / width * width : 0);
+    std::int64_t first = piece.begin + std::int64_t{threadIdx.x} * width, rest = whole + threadIdx.x;
+    if (args.skip_not_finite && grads->not_finite > 0) {
         if (!args.zero_grad) return;
         for (std::int64_t i = first; i < whole; i += threads * width) store_zeros<width>(p.grad, p.grad_dtype, i);
-        if (last < end) store_zeros<1>(p.grad, p.grad_dtype, last);
+        for (std::int64_t i = rest; i < end; i += threads) store_zeros<1>(p.grad, p.grad_dtype, i);
         return;
     }
     Rates<T> rates;
@@ -186,7 +187,7 @@ __global__ void __launch_bounds__(threads) update_kernel(const DevicePiece* piec
     rates.factor = static_cast<T>(grads != nullptr ? clipped_factor(*grads, args) : args.grad_factor);
     for (std::int64_t i = first; i < whole; i += threads * width)
         update_few<width, T>(p, i, formula, rates, args.zero_grad);
-    if (last < end) update_few<1, T>(p, last, formula, rates, args.zero_grad);
+    for (std::int64_t i = rest; i < end; i += threads) update_few<1, T>(p, i, formula, rates, args.zero_grad);
 }
 
 template <class T, class F>
@@ -209,11 +210,10 @@ class CudaOptimizer final : public OptimizerBackend {
   public:
     CudaOptimizer(const OptimizerTensors& tensors, Arena& arena, const Exec& exec)
         : tensors_(tensors),
-          measuring_(grads_of(tensors.counted), arena, exec),
+          measuring_(grads_of(tensors.counted), arena, exec, tensors.agreement),
+          pieces_(tensors.main, arena, exec),
           table_(arena.tensor(DType::u8, {static_cast<std::int64_t>(tensors.slices.size() * sizeof(DeviceParam))})),
-          found_(sizeof(Measured), exec.gpu) {
-        TERA_CHECK(tensors.agreement == nullptr && tensors.counted.size() == tensors.slices.size(),
-                   "several ranks on GPUs are not built yet");
+          found_(sizeof(DeviceMeasured), exec.gpu) {
         for (const Tensor& t : tensors.main)
             TERA_CHECK(t.dtype == tensors.main[0].dtype, "main weights in ", name_of(t.dtype), " beside ",
                        name_of(tensors.main[0].dtype));
@@ -224,32 +224,47 @@ class CudaOptimizer final : public OptimizerBackend {
         found_.start(exec, measuring_.result());
     }
     void step(const Exec& exec, const UpdateRule& rule, const StepArgs& args, bool measured) override;
-    GradStats grads() override { return grad_stats(*static_cast<const Measured*>(found_.wait()), tensors_.counted); }
+    GradStats grads() override;
 
   private:
     void upload_table(const Exec& exec);
     template <class T>
-    void launch(const Exec& exec, const RuleNumbers& numbers, const StepArgs& args, const Measured* grads) const;
+    void launch(const Exec& exec, const RuleNumbers& numbers, const StepArgs& args, const DeviceMeasured* grads) const;
 
     const OptimizerTensors& tensors_;
     CudaMeasure measuring_;
+    DevicePieces pieces_;
     Tensor table_;
     std::vector<char> decoupled_;  ///< as the table says; empty: there is no table yet
     Readback found_;
 };
 
+GradStats CudaOptimizer::grads() {
+    const auto& found = *static_cast<const DeviceMeasured*>(found_.wait());
+    GradStats stats = grad_stats(found.here, tensors_.counted);
+    const double elsewhere = found.not_finite - (stats.not_finite != nullptr ? 1 : 0);
+    stats.sum_squares = found.squares;
+    stats.zeros = static_cast<std::int64_t>(found.zeros);
+    stats.finite_elsewhere = elsewhere == 0;
+    return stats;
+}
+
 void CudaOptimizer::upload_table(const Exec& exec) {
     std::vector<DeviceParam> table;
     for (std::size_t i = 0; i < tensors_.slices.size(); ++i) {
-        const Param& p = *tensors_.slices[i].param;
+        const ParamSlice& slice = tensors_.slices[i];
+        const Tensor value = slice.value(), grad = slice.grad();
         DeviceParam entry{};
         entry.weight = tensors_.main[i].data;
-        entry.value = p.value.data == tensors_.main[i].data ? nullptr : p.value.data;
-        entry.grad = p.grad.data;
+        entry.value = value.data == tensors_.main[i].data ? nullptr : value.data;
+        entry.grad = grad.data;
         for (std::size_t s = 0; s < tensors_.states.size(); ++s) entry.state[s] = tensors_.states[s][i].data;
-        entry.value_dtype = p.value.dtype;
-        entry.grad_dtype = p.grad.dtype;
-        entry.decay = p.weight_decay;
+        entry.value_dtype = value.dtype;
+        entry.grad_dtype = grad.dtype;
+        entry.aligned = true;
+        for (const std::byte* data : {value.data, grad.data})
+            entry.aligned = entry.aligned && reinterpret_cast<std::uintptr_t>(data) % 32 == 0;
+        entry.decay = slice.param->weight_decay;
         entry.decoupled = tensors_.decoupled[i] != 0;
         table.push_back(entry);
     }
@@ -259,19 +274,19 @@ void CudaOptimizer::upload_table(const Exec& exec) {
 
 template <class T>
 void CudaOptimizer::launch(const Exec& exec, const RuleNumbers& numbers, const StepArgs& args,
-                           const Measured* grads) const {
+                           const DeviceMeasured* grads) const {
     const auto* params = reinterpret_cast<const DeviceParam*>(table_.data);
     with_formula<T>(numbers, [&](auto formula) {
-        update_kernel<T><<<static_cast<unsigned>(measuring_.piece_count()), threads, 0, exec.gpu->stream>>>(
-            measuring_.pieces(), params, grads, args, formula);
+        update_kernel<T><<<static_cast<unsigned>(pieces_.count()), threads, 0, exec.gpu->stream>>>(
+            pieces_.data(), params, grads, args, formula);
     });
     TERA_LAUNCHED();
 }
 
 void CudaOptimizer::step(const Exec& exec, const UpdateRule& rule, const StepArgs& args, bool measured) {
-    if (measuring_.piece_count() == 0) return;
+    if (pieces_.count() == 0) return;
     if (decoupled_ != tensors_.decoupled) upload_table(exec);
-    const auto* grads = measured ? reinterpret_cast<const Measured*>(measuring_.result().data) : nullptr;
+    const auto* grads = measured ? reinterpret_cast<const DeviceMeasured*>(measuring_.result().data) : nullptr;
     if (tensors_.main[0].dtype == DType::f64)
         launch<double>(exec, rule.numbers(), args, grads);
     else

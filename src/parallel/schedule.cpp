@@ -1,6 +1,9 @@
 #include "parallel/schedule.h"
 
 #include <algorithm>
+#include <compare>
+#include <map>
+#include <set>
 
 #include "core/error.h"
 
@@ -43,6 +46,83 @@ std::vector<PipelineStep> schedule_1f1b(const PipelineShape& s, int stage) {
     }
     return steps;
 }
+
+std::int64_t most_micro_batches(const std::vector<PipelineStep>& steps) {
+    std::set<std::int64_t> open;
+    std::size_t most = 0;
+    for (const PipelineStep& s : steps) {
+        open.insert(s.micro_batch);
+        most = std::max(most, open.size());
+        if (s.kind == PipelineStep::Kind::backward && s.chunk == 0) open.erase(s.micro_batch);
+    }
+    return static_cast<std::int64_t>(most);
+}
+
+namespace {
+
+/// All stages at once, step by step.
+class Rehearsal {
+  public:
+    explicit Rehearsal(const PipelineShape& shape) : shape_(shape) {
+        for (int p = 0; p < shape.stages; ++p) todo_.push_back(schedule_1f1b(shape, p));
+        at_.resize(todo_.size());
+    }
+    std::int64_t run() {
+        for (bool moved = true; moved;) {
+            moved = false;
+            std::vector<std::vector<Key>> sent(todo_.size());
+            for (std::size_t p = 0; p < todo_.size(); ++p) moved = advance(static_cast<int>(p), sent[p]) || moved;
+            for (const auto& messages : sent)
+                for (const Key& message : messages) deliver(message);
+        }
+        for (std::size_t p = 0; p < todo_.size(); ++p)
+            TERA_CHECK(at_[p] == todo_[p].size(), "stage ", p, " waits for ever at ", todo_[p][at_[p]].text());
+        return most_;
+    }
+
+  private:
+    /// A step that waits for a message: what, of which micro-batch, at which place of the whole pipeline.
+    struct Key {
+        PipelineStep::Kind kind;
+        std::int64_t micro_batch;
+        int place;
+        auto operator<=>(const Key&) const = default;
+    };
+    int places() const { return shape_.stages * shape_.chunks; }
+    /// Messages between two stages in one direction share a channel.
+    int channel(const Key& to) const {
+        return 2 * (to.place % shape_.stages) + static_cast<int>(to.kind == PipelineStep::Kind::backward);
+    }
+    void deliver(const Key& message) {
+        arrived_.insert(message);
+        most_ = std::max(most_, ++waiting_[channel(message)]);
+    }
+    bool advance(int stage, std::vector<Key>& sent) {
+        const auto p = static_cast<std::size_t>(stage);
+        if (at_[p] == todo_[p].size()) return false;
+        const PipelineStep& s = todo_[p][at_[p]];
+        const bool forward = s.kind == PipelineStep::Kind::forward;
+        const Key mine{s.kind, s.micro_batch, s.chunk * shape_.stages + stage};
+        const bool needs = forward ? mine.place > 0 : mine.place < places() - 1;
+        if (needs && arrived_.count(mine) == 0) return false;
+        if (needs) --waiting_[channel(mine)];
+        const int next = mine.place + (forward ? 1 : -1);
+        if (next >= 0 && next < places()) sent.push_back({s.kind, s.micro_batch, next});
+        ++at_[p];
+        return true;
+    }
+
+    PipelineShape shape_;
+    std::vector<std::vector<PipelineStep>> todo_;
+    std::vector<std::size_t> at_;
+    std::set<Key> arrived_;
+    std::map<int, std::int64_t> waiting_;
+    std::int64_t most_ = 0;
+};
+
+}  // namespace
+
+std::int64_t most_on_their_way(const PipelineShape& shape) { return Rehearsal(shape).run(); }
 
 std::int64_t most_in_flight(const std::vector<PipelineStep>& steps) {
     std::int64_t now = 0, most = 0;

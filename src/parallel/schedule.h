@@ -40,5 +40,12 @@ std::vector<PipelineStep> forward_schedule(const PipelineShape& shape);
 
 /// The most forwards whose backward is still to come at any time.
 std::int64_t most_in_flight(const std::vector<PipelineStep>& steps);
+/// The most micro-batches between their first forward and their last backward on a stage.
+std::int64_t most_micro_batches(const std::vector<PipelineStep>& steps);
+
+/// The most messages from one stage to a neighbour that are sent and not yet received, when every step takes as long as
+/// the others: with room for so many no stage ever waits for ever, however long steps really take (a network of
+/// processes that block on full and on empty channels either always comes to its end or never does).
+std::int64_t most_on_their_way(const PipelineShape& shape);
 
 }  // namespace tera

@@ -8,9 +8,10 @@ namespace tera {
 
 class BatchUpload {
   public:
-    explicit BatchUpload(const Engine& engine) : uploader_(engine) {}
+    /// held: for how many put()s a batch is read, its own included.
+    explicit BatchUpload(const Engine& engine, int held = 1) : uploader_(engine, held) {}
 
-    /// The batch as the device sees it; holds until the put() after the next. On the CPU it is the batch itself.
+    /// The batch as the device sees it, for as long as it is held. On the CPU it is the batch itself.
     MicroBatch put(const MicroBatch& host);
 
   private:

@@ -143,7 +143,7 @@ BenchResult StepBench::run() {
 
 void StepBench::set_up() {
     options_.progress("device");
-    engine_.emplace(device_named(config().device), static_cast<int>(config().local_rank));
+    engine_.emplace(device_named(config().device), Engine::gpu_of_rank(static_cast<int>(config().local_rank)));
     engine_->synchronize();
     result_.device_at = seconds_since_process_start();
     options_.progress("model");
@@ -154,7 +154,7 @@ void StepBench::set_up() {
     result_.config.padded_vocab_size =
         pad_vocab_size(vocab.size, config().make_vocab_size_divisible_by, config().tensor_model_parallel_size);
     engine_->set_deterministic(config().deterministic_mode);
-    const MemoryPlan plan = reserve_memory(config(), vocab.size, *workspace_);
+    const MemoryPlan plan = reserve_memory(config(), vocab.size, *workspace_, Mesh());
     result_.planned = plan.total();
     parts_.emplace(config(), vocab.size, *workspace_, plan);
     result_.micro_batches = make_batch_schedule(config()).at(0).micro_batches;

@@ -196,18 +196,20 @@ class Loader {
     }
 
     /// Rows of the full tensor from `first` on, as far as they are here.
-    static void put_rows(Param& param, std::int64_t first, const Tensor& rows) {
-        TERA_CHECK(param.value.device == Device::cpu, param.name, " is cut over ranks");
+    void put_rows(Param& param, std::int64_t first, const Tensor& rows) {
         const std::int64_t cols = param.full_shape.numel() / param.full_shape[0];
         const std::int64_t begin = first * cols, end = begin + rows.numel();
         const std::size_t item = size_of(rows.dtype);
+        std::vector<std::byte> here(param.value.bytes());
+        copy_to_host(target_.exec, here.data(), param.value);
         for (const ElementRun& run : runs_of({&param, 0, param.value.numel()})) {
             const std::int64_t from = std::max(run.full, begin), to = std::min(run.full + run.count, end);
             if (from >= to) continue;
-            std::memcpy(param.value.data + static_cast<std::size_t>(run.local + from - run.full) * item,
+            std::memcpy(here.data() + static_cast<std::size_t>(run.local + from - run.full) * item,
                         rows.data + static_cast<std::size_t>(from - begin) * item,
                         static_cast<std::size_t>(to - from) * item);
         }
+        copy_from_host(target_.exec, param.value, here.data());
     }
 
     /// Rows beyond the stored vocabulary: as they were if the checkpoint has them, else the last row repeated.
@@ -300,7 +302,9 @@ class Loader {
         Arena arena;  // the whole tensor, of which this rank keeps its part
         const Tensor whole = arena.tensor(t.tensor.dtype, param.full_shape);
         load_state_tensor(kind, found, whole, param.full_shape);
-        take_from_whole({&param, t.begin, t.tensor.numel()}, whole, t.tensor);
+        const HostBuffer part(target_.exec, t.tensor);
+        take_from_whole({&param, t.begin, t.tensor.numel()}, whole, part.tensor());
+        part.store();
     }
 
     /// Another padding of the vocabulary is no other model: common rows are read; new ones hold the last row's weights,

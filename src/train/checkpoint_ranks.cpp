@@ -4,6 +4,7 @@
 
 #include "core/error.h"
 #include "model/hf_names.h"
+#include "train/host_rows.h"
 
 namespace tera {
 namespace {
@@ -32,8 +33,8 @@ void take_from_whole(const ParamSlice& slice, ConstTensor whole, Tensor elements
 }
 
 SpreadTensors::SpreadTensors(const ModelConfig& model, const CheckpointRanks& ranks,
-                             std::vector<OptimizerTensor> optimizer)
-    : world_(*ranks.world), pieces_(ranks.pieces), optimizer_(std::move(optimizer)) {
+                             std::vector<OptimizerTensor> optimizer, const Source& source)
+    : world_(*ranks.world), pieces_(ranks.pieces), optimizer_(std::move(optimizer)), source_(source) {
     ModelConfig padded = model;
     padded.true_vocab = model.vocab;
     for (const HfTensor& t : hf_tensors(padded, HfArchitecture::teratron)) params_.push_back({t.param, t.shape});
@@ -62,13 +63,12 @@ ConstTensor SpreadTensors::whole(const std::string& param, const std::string& ki
     Request request{static_cast<std::int64_t>(index)};
     std::strcpy(request.kind, kind.c_str());
     tell(request);
-    const DType value = pieces_.front().param->value.dtype;
     arena_.reset();
-    whole_ = arena_.tensor(kind == "value" ? value : acc_dtype(value), params_[index].shape);
+    whole_ = arena_.tensor(kind == "value" ? source_.values : acc_dtype(source_.values), params_[index].shape);
     std::int64_t count = 0;
     for (const ParamSlice& s : pieces_) {
         if (s.param->name != param) continue;
-        put_into_whole(s, elements(s, kind), whole_);
+        put_into_whole(s, HostView(source_.exec, elements(s, kind)).tensor(), whole_);
         count += s.count;
     }
     for (int r = 1; r < world_.size(); ++r) {
@@ -112,8 +112,7 @@ void SpreadTensors::give(const std::string& param, const std::string& kind) {
     Tensor data = arena_.tensor(elements(slices[0], kind).dtype, {head[1]});
     std::int64_t to = 0;
     for (const ParamSlice& s : slices) {
-        const ConstTensor from = elements(s, kind);
-        std::memcpy(at(data, to), from.data, from.bytes());
+        copy_to_host(source_.exec, at(data, to), elements(s, kind));
         to += s.count;
     }
     world_.send(exec_, tensor_over(runs.data(), {head[0], 2}), 0);

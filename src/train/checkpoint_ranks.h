@@ -26,9 +26,15 @@ void take_from_whole(const ParamSlice& slice, ConstTensor whole, Tensor elements
 
 class SpreadTensors {
   public:
+    /// Where a rank's tensors live, and of what kind its weights are.
+    struct Source {
+        Exec exec;
+        DType values;
+    };
     /// kind "value": Param::value; others as in Optimizer::state(), and "master" is the value where that is the main
     /// weight.
-    SpreadTensors(const ModelConfig& model, const CheckpointRanks& ranks, std::vector<OptimizerTensor> optimizer);
+    SpreadTensors(const ModelConfig& model, const CheckpointRanks& ranks, std::vector<OptimizerTensor> optimizer,
+                  const Source& source);
 
     struct WholeParam {
         std::string name;
@@ -57,6 +63,7 @@ class SpreadTensors {
     Comm& world_;
     std::vector<ParamSlice> pieces_;
     std::vector<OptimizerTensor> optimizer_;
+    Source source_;
     std::vector<WholeParam> params_;
     Arena arena_;
     ThreadPool no_threads_{1};

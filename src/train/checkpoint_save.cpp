@@ -112,7 +112,10 @@ class Saver {
           architecture_(choose_architecture(content.model)),
           final_(options.folder + "/" + iteration_folder(content.state.iteration)),
           temporary_(final_ + unfinished) {
-        if (content.ranks.world != nullptr) spread_.emplace(content.model, content.ranks, content.optimizer);
+        if (content.ranks.world != nullptr) {
+            const SpreadTensors::Source source{content.exec, content.params.front()->value.dtype};
+            spread_.emplace(content.model, content.ranks, content.optimizer, source);
+        }
     }
 
     SaveReport run() {

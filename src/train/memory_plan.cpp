@@ -28,7 +28,7 @@ MicroBatch batch_shape(const RunConfig& c) {
 }
 
 std::size_t batch_bytes(const RunConfig& c) {
-    const auto tokens = static_cast<std::size_t>(c.seq_length * c.micro_batch_size);
+    const auto tokens = static_cast<std::size_t>(c.seq_length / c.context_parallel_size * c.micro_batch_size);
     return tokens * sizeof(std::int32_t) * (c.reset_attention_mask ? 5 : 4) +
            static_cast<std::size_t>(c.micro_batch_size) * sizeof(std::int64_t);
 }
@@ -38,7 +38,7 @@ std::size_t batch_bytes(const RunConfig& c) {
 std::string MemoryPlan::text() const {
     return cat("weights and gradients ", human_bytes(weights), ", optimizer ", human_bytes(optimizer), ", activations ",
                human_bytes(activations), ", scratch ", human_bytes(scratch), ", other ",
-               human_bytes(tables + batches + libraries));
+               human_bytes(tables + batches + messages + libraries));
 }
 
 MemoryPlan plan_memory(const RunConfig& config, std::int64_t true_vocab, Workspace& dry) {
@@ -53,8 +53,9 @@ MemoryPlan plan_memory(const RunConfig& config, std::int64_t true_vocab, Workspa
     const MicroBatch batch = batch_shape(config);
     BatchUpload no_upload{Engine()};
     Timers no_timers(0);
-    Pipeline pipeline({parts.chunks(), parts.mesh(), dry, no_upload, no_timers,
-                       config.microbatch_group_size_per_vp_stage.value_or(0)});
+    PipelineShape shape = pipeline_shape_from(config);
+    shape.micro_batches = micro_batches;
+    Pipeline pipeline({parts.chunks(), parts.mesh(), dry, no_upload, no_timers, shape.group});
     const Tensor sums(reinterpret_cast<std::byte*>(Arena::alignment), DType::f64, dry.engine().device(), {2});
     const Pipeline::Work work{[&]() -> const MicroBatch& { return batch; }, micro_batches, sums};
     pipeline.train(work);
@@ -74,16 +75,27 @@ MemoryPlan plan_memory(const RunConfig& config, std::int64_t true_vocab, Workspa
     plan.activations = dry.kept_peak();
     plan.scratch = dry.scratch_peak();
     plan.tables = parts.table_bytes();
-    if (dry.engine().device() != Device::cpu) plan.batches = Uploader::device_bytes(batch_bytes(config));
+    if (dry.engine().device() != Device::cpu) {
+        plan.batches = Uploader::device_bytes(batch_bytes(config), held_micro_batches(shape, parts.mesh().place().pp));
+        plan.messages = pipeline.messages(batch, micro_batches).total();
+    }
     plan.libraries = dry.engine().own_bytes();
     return plan;
 }
 
+namespace {
+
+MemoryPlan plan_steps(const RunConfig& config, std::int64_t true_vocab, Workspace& dry, const Mesh& mesh) {
+    return plan_memory(config, true_vocab, dry, mesh, pipeline_shape_from(config).micro_batches);
+}
+
+}  // namespace
+
 std::optional<std::string> advice_to_fit(RunConfig config, std::int64_t true_vocab, const Workspace& like,
-                                         std::size_t room) {
+                                         const Mesh& mesh, std::size_t room) {
     const auto fits = [&] {
         Workspace dry(like.engine(), like.pool(), Arena::Kind::counting);
-        return plan_memory(config, true_vocab, dry).total() <= room;
+        return plan_steps(config, true_vocab, dry, mesh).total() <= room;
     };
     const std::int64_t asked = config.micro_batch_size;
     for (std::int64_t size = asked - 1; size > 0; --size) {
@@ -102,14 +114,15 @@ std::optional<std::string> advice_to_fit(RunConfig config, std::int64_t true_voc
     return std::nullopt;
 }
 
-MemoryPlan reserve_memory(const RunConfig& config, std::int64_t true_vocab, Workspace& workspace) {
+MemoryPlan reserve_memory(const RunConfig& config, std::int64_t true_vocab, Workspace& workspace, const Mesh& mesh) {
     const Engine& engine = workspace.engine();
     if (engine.device() == Device::cpu) return {};
     Workspace dry(engine, workspace.pool(), Arena::Kind::counting);
-    const MemoryPlan plan = plan_memory(config, true_vocab, dry);
+    const MemoryPlan plan = plan_steps(config, true_vocab, dry, mesh);
+    mesh.reset_traffic();
     const std::size_t room = engine.memory_info().free + plan.libraries;  // those have theirs already
     if (plan.total() > room) {
-        const auto advice = advice_to_fit(config, true_vocab, workspace, room);
+        const auto advice = advice_to_fit(config, true_vocab, workspace, mesh, room);
         usage_error("out of memory: this run needs ", human_bytes(plan.total()), " (", plan.text(), ") and ",
                     engine.name(), " has ", human_bytes(room), " free; ",
                     advice ? "it fits with " + *advice : "it needs more GPUs or a smaller model");

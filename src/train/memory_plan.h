@@ -24,11 +24,14 @@ struct MemoryPlan {
     std::size_t scratch = 0;       ///< of single layers
     std::size_t tables = 0;        ///< rotary angles
     std::size_t batches = 0;       ///< micro-batches on their way
+    std::size_t messages = 0;      ///< to other stages on their way
     std::size_t libraries = 0;     ///< workspace of the product library
 
     std::map<std::string, Traffic> sent;  ///< in one step, by what it is for (Mesh::traffic)
 
-    std::size_t total() const { return weights + optimizer + activations + scratch + tables + batches + libraries; }
+    std::size_t total() const {
+        return weights + optimizer + activations + scratch + tables + batches + messages + libraries;
+    }
     /// "weights and gradients 9.9 GB, optimizer 19.8 GB, ...".
     std::string text() const;
 };
@@ -42,11 +45,11 @@ MemoryPlan plan_memory(const RunConfig& config, std::int64_t true_vocab, Workspa
 
 /// On a GPU: plans, and takes all memory of the workspace at once; UsageError, with the plan and what would fit, if
 /// there is not enough. On the CPU memory is taken as it is needed, and the plan is empty.
-MemoryPlan reserve_memory(const RunConfig& config, std::int64_t true_vocab, Workspace& workspace);
+MemoryPlan reserve_memory(const RunConfig& config, std::int64_t true_vocab, Workspace& workspace, const Mesh& mesh);
 
 /// What to change so that the run fits into `room` bytes: the largest smaller micro-batch, else recomputing layers.
 /// Nothing if neither is enough.
 std::optional<std::string> advice_to_fit(RunConfig config, std::int64_t true_vocab, const Workspace& like,
-                                         std::size_t room);
+                                         const Mesh& mesh, std::size_t room);
 
 }  // namespace tera

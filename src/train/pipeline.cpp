@@ -16,6 +16,29 @@ int Pipeline::neighbour(int distance) const {
     return (parts_.mesh.place().pp + distance + stages) % stages;
 }
 
+std::size_t Pipeline::Messages::total() const { return static_cast<std::size_t>(targets * on_their_way) * bytes; }
+
+Pipeline::Messages Pipeline::messages(const MicroBatch& batch, std::int64_t micro_batches) const {
+    const MeshShape& mesh = parts_.mesh.shape();
+    if (mesh.pp == 1) return {};
+    MicroBatch part = batch;
+    part.S /= mesh.cp;
+    const Decoder& model = *parts_.chunks.front();
+    const int stage = parts_.mesh.place().pp;
+    const bool ring = parts_.chunks.size() > 1;
+    Messages messages;
+    messages.on_their_way = static_cast<int>(most_on_their_way(shape(micro_batches)));
+    messages.bytes = static_cast<std::size_t>(model.stream_shape(part).numel()) * size_of(model.dtype());
+    messages.targets = (ring || stage + 1 < mesh.pp ? 1 : 0) + (ring || stage > 0 ? 1 : 0);
+    return messages;
+}
+
+void Pipeline::expect(const Messages& messages) const {
+    if (messages.on_their_way == 0) return;
+    parts_.mesh.pp().expect_messages(messages.on_their_way, messages.bytes);
+    parts_.mesh.pp_back().expect_messages(messages.on_their_way, messages.bytes);
+}
+
 void Pipeline::take_part(Drawn& d) const {
     MicroBatch& b = d.batch;
     const int ranks = parts_.mesh.shape().cp;
@@ -24,7 +47,6 @@ void Pipeline::take_part(Drawn& d) const {
     b.S /= ranks;
     b.place = zigzag_piece(b.S, parts_.mesh.place().cp, ranks);
     if (parts_.workspace.kind() == Arena::Kind::counting) return;
-    TERA_CHECK(parts_.workspace.engine().device() == Device::cpu, "pipelines on GPUs are not built yet");
     const auto copy = [&](const auto*& from, auto* to) {
         if (from == nullptr) return;
         for (std::int64_t s = 0; s < b.S; ++s) std::copy_n(from + b.place.at(s) * b.B, b.B, to + s * b.B);

@@ -35,6 +35,18 @@ class Pipeline {
     };
     explicit Pipeline(const Parts& parts) : parts_(parts) {}
 
+    /// What is on its way to other stages at a time, at most.
+    struct Messages {
+        int on_their_way = 0;   ///< to one rank
+        std::size_t bytes = 0;  ///< of each
+        int targets = 0;        ///< ranks
+        std::size_t total() const;
+    };
+    /// In steps of so many micro-batches shaped like this.
+    Messages messages(const MicroBatch& batch, std::int64_t micro_batches) const;
+    /// Before the first step.
+    void expect(const Messages& messages) const;
+
     struct Work {
         MicroBatchSource next;  ///< called once for each micro-batch, on every rank
         std::int64_t micro_batches = 1;

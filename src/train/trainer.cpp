@@ -37,6 +37,15 @@ const std::vector<std::string> step_timers = {"forward-backward", "forward-compu
 
 bool Trainer::run() {
     try {
+        return set_up_and_train();
+    } catch (...) {
+        if (gpu_world_) gpu_world_->abandon();  // else the GPU waits for ranks that will not come
+        throw;
+    }
+}
+
+bool Trainer::set_up_and_train() {
+    try {
         set_up();
     } catch (...) {
         if (triggers_.on()) {

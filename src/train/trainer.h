@@ -15,6 +15,7 @@
 #include <string>
 #include <vector>
 
+#include "comm/progress.h"
 #include "config/run_config.h"
 #include "token/tokenizer.h"
 #include "train/batch_schedule.h"
@@ -37,6 +38,8 @@ struct TrainerOptions {
     std::chrono::steady_clock::time_point process_start = std::chrono::steady_clock::now();
     /// All ranks of the run; null: there is one. Must outlive the trainer.
     Comm* world = nullptr;
+    /// Where to note what this rank is doing on its GPU; may be null.
+    Progress* progress = nullptr;
     /// Called before each step with its number; may be empty.
     std::function<void(std::int64_t)> begin_step{};
 };
@@ -58,6 +61,7 @@ class Trainer {
     const Optimizer& optimizer() const { return parts_->optimizer(); }
 
   private:
+    bool set_up_and_train();
     // Set-up, in this order.
     void set_up();
     void join_ranks();
@@ -108,10 +112,11 @@ class Trainer {
     ThreadPool pool_;
     Engine engine_;
     Workspace workspace_;
-    BatchUpload upload_;
+    std::optional<BatchUpload> upload_;
     MemoryPlan memory_plan_;
 
     std::unique_ptr<Tokenizer> tokenizer_;
+    std::unique_ptr<Comm> gpu_world_;  ///< null on CPUs and with one rank
     std::unique_ptr<Mesh> mesh_;
     std::unique_ptr<TrainingParts> parts_;
     std::unique_ptr<Pipeline> pipeline_;

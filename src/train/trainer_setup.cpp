@@ -3,6 +3,7 @@
 #include <cstdio>
 #include <cstdlib>
 
+#include "comm/nccl_comm.h"
 #include "config/config_dump.h"
 #include "core/build_info.h"
 #include "core/error.h"
@@ -53,9 +54,8 @@ Trainer::Trainer(RunConfig config, TrainerOptions options)
       checkpoint_lines_(lines_from(config_)),
       timers_(static_cast<int>(config_.timing_log_level)),
       pool_(static_cast<int>(config_.threads)),
-      engine_(device_named(config_.device), static_cast<int>(config_.local_rank)),
+      engine_(device_named(config_.device), Engine::gpu_of_rank(static_cast<int>(config_.local_rank))),
       workspace_(engine_, pool_),
-      upload_(engine_),
       profile_(profile_window(config_, engine_.device())),
       triggers_(config_.trigger_path) {
     if (!options_.print) options_.print = print_to_stdout;
@@ -108,14 +108,13 @@ void Trainer::join_ranks() {
         mesh_ = std::make_unique<Mesh>();
         return;
     }
-    if (engine_.device() != Device::cpu)
-        usage_error("training on several GPUs is not built yet; use one, or --device cpu on all ranks");
     if (config_.overlap_grad_reduce || config_.overlap_param_gather) {
         config_.notices.push_back(
-            "--overlap-grad-reduce, --overlap-param-gather: on CPUs gradients are reduced after the "
-            "backward pass; the numbers are the same");
+            "--overlap-grad-reduce, --overlap-param-gather: gradients are reduced after the backward pass; the numbers "
+            "are the same");
     }
-    mesh_ = std::make_unique<Mesh>(mesh_shape_from(config_), *options_.world);
+    if (engine_.device() != Device::cpu) gpu_world_ = make_nccl_comm(*options_.world, engine_, options_.progress);
+    mesh_ = std::make_unique<Mesh>(mesh_shape_from(config_), gpu_world_ ? *gpu_world_ : *options_.world);
 }
 
 void Trainer::print_arguments() {
@@ -165,7 +164,7 @@ void Trainer::set_up_tokenizer() {
 
 void Trainer::set_up_model() {
     print("building GPT model ...");
-    memory_plan_ = reserve_memory(config_, tokenizer_->vocab_size(), workspace_);
+    memory_plan_ = reserve_memory(config_, tokenizer_->vocab_size(), workspace_, *mesh_);
     if (memory_plan_.total() > 0) {
         print(cat(" > memory plan: ", human_bytes(memory_plan_.total()), " of ",
                   human_bytes(engine_.memory_info().total), " (", memory_plan_.text(), ")"));
@@ -181,8 +180,12 @@ void Trainer::set_up_model() {
     }
     print(cat(" > memory: weights and gradients ", human_bytes(parts_->weights_bytes()), ", optimizer ",
               human_bytes(parts_->optimizer_bytes()), ", ", pool_.size(), pool_.size() == 1 ? " thread" : " threads"));
-    pipeline_ =
-        std::make_unique<Pipeline>(Pipeline::Parts{parts_->chunks(), parts_->mesh(), workspace_, upload_, timers_});
+    const PipelineShape shape = pipeline_shape_from(config_);
+    upload_.emplace(engine_, held_micro_batches(shape, place.pp));
+    pipeline_ = std::make_unique<Pipeline>(
+        Pipeline::Parts{parts_->chunks(), parts_->mesh(), workspace_, *upload_, timers_, shape.group});
+    pipeline_->expect(
+        pipeline_->messages({.S = config_.seq_length, .B = config_.micro_batch_size}, shape.micro_batches));
     step_ = std::make_unique<TrainStep>(
         TrainStep::Parts{*pipeline_, parts_->sync(), parts_->optimizer(), parts_->scaler(), timers_},
         parts_->step_settings());

@@ -1,5 +1,7 @@
 #include "train/training_parts.h"
 
+#include <algorithm>
+
 #include "core/error.h"
 #include "train/model_from_flags.h"
 #include "train/plan.h"
@@ -23,6 +25,18 @@ MeshShape mesh_shape_from(const RunConfig& c) {
             .dp = static_cast<int>(c.data_parallel_size),
             .pp = static_cast<int>(c.pipeline_model_parallel_size),
             .pp_before_dp = c.use_tp_pp_dp_mapping};
+}
+
+PipelineShape pipeline_shape_from(const RunConfig& c) {
+    return {
+        .stages = static_cast<int>(c.pipeline_model_parallel_size),
+        .chunks = static_cast<int>(c.virtual_pipeline_model_parallel_size.value_or(1)),
+        .micro_batches = std::max<std::int64_t>(1, c.global_batch_size / (c.micro_batch_size * c.data_parallel_size)),
+        .group = c.microbatch_group_size_per_vp_stage.value_or(0)};
+}
+
+int held_micro_batches(const PipelineShape& shape, int stage) {
+    return static_cast<int>(most_micro_batches(schedule_1f1b(shape, stage)));
 }
 
 std::vector<ModelSlice> slices_of_stage(const RunConfig& config, int stage) {

@@ -18,6 +18,10 @@
 namespace tera {
 
 MeshShape mesh_shape_from(const RunConfig& config);
+/// Of steps with the whole global batch.
+PipelineShape pipeline_shape_from(const RunConfig& config);
+/// How many micro-batches are in use at the same time on a stage, at most (BatchUpload).
+int held_micro_batches(const PipelineShape& shape, int stage);
 /// The slices of the model on one stage, a chunk each.
 std::vector<ModelSlice> slices_of_stage(const RunConfig& config, int stage);
 

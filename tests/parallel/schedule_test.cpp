@@ -2,7 +2,9 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <map>
+#include <random>
 #include <set>
 
 #include "support/expect_usage_error.h"
@@ -111,6 +113,79 @@ TEST(Schedule, bubble) {
 TEST(Schedule, micro_batches_that_do_not_fit_are_named) {
     expect_usage_error([] { schedule_1f1b({.stages = 4, .chunks = 2, .micro_batches = 6}, 0); },
                        {"6 micro-batches", "groups of 4", "--global-batch-size"});
+}
+
+/// Runs all stages with room for `room` messages in each channel: a step ends when its message has found room. The
+/// order in which stages are tried is drawn. Returns how many steps were done.
+std::size_t run_with_room(const PipelineShape& shape, std::int64_t room, unsigned seed) {
+    std::vector<std::vector<PipelineStep>> todo;
+    for (int p = 0; p < shape.stages; ++p) todo.push_back(schedule_1f1b(shape, p));
+    const int places = shape.stages * shape.chunks;
+    using Channel = std::pair<Kind, int>;  // kind of work and receiving stage
+    std::map<Channel, std::vector<std::pair<std::int64_t, int>>> channels;
+    std::vector<std::size_t> at(todo.size(), 0);
+    std::vector<char> computed(todo.size(), 0);  // the message is still to be sent
+    std::mt19937 draw(seed);
+    std::size_t done = 0;
+    const auto try_step = [&](int p) {
+        const auto i = static_cast<std::size_t>(p);
+        if (at[i] == todo[i].size()) return false;
+        const PipelineStep& s = todo[i][at[i]];
+        const bool forward = s.kind == Kind::forward;
+        const int place = s.chunk * shape.stages + p, next = place + (forward ? 1 : -1);
+        if (!computed[i]) {
+            if (forward ? place > 0 : place < places - 1) {
+                auto& in = channels[{s.kind, p}];
+                if (in.empty()) return false;
+                EXPECT_EQ(in.front(), std::make_pair(s.micro_batch, place)) << "messages come in the order of work";
+                in.erase(in.begin());
+            }
+            computed[i] = 1;
+            return true;
+        }
+        if (next >= 0 && next < places) {
+            auto& out = channels[{s.kind, next % shape.stages}];
+            if (static_cast<std::int64_t>(out.size()) == room) return false;
+            out.emplace_back(s.micro_batch, next);
+        }
+        computed[i] = 0;
+        ++at[i];
+        ++done;
+        return true;
+    };
+    std::vector<int> order;
+    for (int p = 0; p < shape.stages; ++p) order.push_back(p);
+    for (bool moved = true; moved;) {
+        moved = false;
+        std::shuffle(order.begin(), order.end(), draw);
+        for (const int p : order) moved = try_step(p) || moved;
+    }
+    return done;
+}
+
+TEST(Schedule, with_the_room_it_asks_for_no_stage_waits_for_ever) {
+    for (const int stages : {2, 3, 4, 8}) {
+        for (const int chunks : {1, 2, 4}) {
+            for (const int groups : {1, 2, 5}) {
+                const PipelineShape shape{.stages = stages, .chunks = chunks, .micro_batches = groups * stages};
+                const std::int64_t room = most_on_their_way(shape);
+                EXPECT_LE(room, 2 * chunks) << stages << " stages: a few messages, whatever their number";
+                for (unsigned seed = 0; seed < 3; ++seed)
+                    EXPECT_EQ(run_with_room(shape, room, seed),
+                              static_cast<std::size_t>(2 * stages * chunks * groups * stages))
+                        << stages << " stages, " << chunks << " chunks, " << groups << " groups, room " << room;
+            }
+        }
+    }
+    EXPECT_EQ(most_on_their_way({.micro_batches = 4}), 0);
+}
+
+TEST(Schedule, micro_batches_in_use) {
+    const PipelineShape plain{.stages = 4, .micro_batches = 8}, both{.stages = 2, .chunks = 2, .micro_batches = 4};
+    EXPECT_EQ(most_micro_batches(schedule_1f1b(plain, 0)), 4);
+    EXPECT_EQ(most_micro_batches(schedule_1f1b(plain, 3)), 1);
+    EXPECT_EQ(most_micro_batches(schedule_1f1b(both, 0)), 4) << "F0 F1 F0.1 F1.1 F2 B0.1 F3 come before B0";
+    EXPECT_EQ(most_micro_batches(schedule_1f1b({.micro_batches = 5}, 0)), 1);
 }
 
 }  // namespace

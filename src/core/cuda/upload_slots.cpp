@@ -1,6 +1,6 @@
 #include "core/cuda/upload_slots.h"
 
-#include <array>
+#include <vector>
 
 #include "core/cuda/check.h"
 #include "core/cuda/gpu.h"
@@ -15,14 +15,17 @@ struct UploadSlots::Parts {
         cudaEvent_t copied = nullptr;  // on the copying stream: the host buffer may be written again
         cudaEvent_t used = nullptr;    // on the computing stream: the device buffer may be written again
     };
-    explicit Parts(Gpu& g) : gpu(g) {}
+    Parts(Gpu& g, int h) : gpu(g), held(h), slots(static_cast<std::size_t>(count(h))) {}
+    One& slot(std::int64_t n) { return slots[static_cast<std::size_t>(n) % slots.size()]; }
+
     Gpu& gpu;
+    std::int64_t held;
     cudaStream_t copying = nullptr;
-    std::array<One, count> slots;
-    int current = -1;
+    std::vector<One> slots;
+    std::int64_t current = -1;  ///< number of the slot handed out last, counted from the first
 };
 
-UploadSlots::UploadSlots(Gpu& gpu) : parts_(std::make_unique<Parts>(gpu)) {
+UploadSlots::UploadSlots(Gpu& gpu, int held) : parts_(std::make_unique<Parts>(gpu, held)) {
     TERA_CUDA(cudaStreamCreateWithFlags(&parts_->copying, cudaStreamNonBlocking));
     for (Parts::One& slot : parts_->slots) {
         TERA_CUDA(cudaEventCreateWithFlags(&slot.copied, cudaEventDisableTiming));
@@ -43,12 +46,11 @@ UploadSlots::~UploadSlots() {
 }
 
 UploadSlots::Slot UploadSlots::begin(std::size_t bytes) {
-    // Everything that reads the slot handed out last has been enqueued by now.
-    if (parts_->current >= 0) {
-        TERA_CUDA(cudaEventRecord(parts_->slots[static_cast<std::size_t>(parts_->current)].used, parts_->gpu.stream));
-    }
-    parts_->current = (parts_->current + 1) % count;
-    Parts::One& slot = parts_->slots[static_cast<std::size_t>(parts_->current)];
+    // Everything that reads the slot handed out so many calls ago has been enqueued by now.
+    ++parts_->current;
+    if (parts_->current >= parts_->held)
+        TERA_CUDA(cudaEventRecord(parts_->slot(parts_->current - parts_->held).used, parts_->gpu.stream));
+    Parts::One& slot = parts_->slot(parts_->current);
     TERA_CUDA(cudaEventSynchronize(slot.copied));
     if (slot.size < bytes) {
         if (slot.device) parts_->gpu.memory().give_back(slot.device, slot.size);  // waits for the device
@@ -64,7 +66,7 @@ UploadSlots::Slot UploadSlots::begin(std::size_t bytes) {
 }
 
 void UploadSlots::send(std::size_t bytes) {
-    Parts::One& slot = parts_->slots[static_cast<std::size_t>(parts_->current)];
+    Parts::One& slot = parts_->slot(parts_->current);
     TERA_CUDA(cudaStreamWaitEvent(parts_->copying, slot.used, 0));
     TERA_CUDA(cudaMemcpyAsync(slot.device, slot.host, bytes, cudaMemcpyHostToDevice, parts_->copying));
     TERA_CUDA(cudaEventRecord(slot.copied, parts_->copying));

@@ -11,9 +11,11 @@ struct Gpu;
 
 class UploadSlots {
   public:
-    static constexpr int count = 3;
+    /// One slot is written while another is copied.
+    static constexpr int count(int held) { return held + 2; }
 
-    explicit UploadSlots(Gpu& gpu);
+    /// held: a slot is read until so many more are handed out.
+    UploadSlots(Gpu& gpu, int held);
     ~UploadSlots();
     UploadSlots(const UploadSlots&) = delete;
     UploadSlots& operator=(const UploadSlots&) = delete;

@@ -1,0 +1,157 @@
+#!/usr/bin/env python3
+"""Trains a small GPT on GPUs in every kind of layout and holds it against one rank.
+
+    python3 tests/nccl/layouts.py build/teratron [--only WORD] [--steps 20] [--dtypes f32,bf16]
+
+Ranks share the GPUs there are (launch local --share-gpus). For each layout:
+  losses    of every step, and norms of gradients, against one rank: the largest relative difference and its bound
+  volume    what NCCL itself says it carried (its own log of calls) against `teratron plan`, to the byte
+  memory    what the program planned for rank 0 and what it took
+Exits with 1 if a bound is not kept.
+"""
+
+import argparse
+import json
+import os
+import pathlib
+import re
+import subprocess
+import sys
+import tempfile
+
+MODEL = ("--num-layers 8 --hidden-size 256 --num-attention-heads 8 --group-query-attention --num-query-groups 4 --swiglu "
+         "--normalization RMSNorm --position-embedding-type rope --seq-length 256 --max-position-embeddings 256 "
+         "--micro-batch-size 2 --global-batch-size 32 --tokenizer-type NullTokenizer --vocab-size 1000 --mock-data "
+         "--lr 1e-3 --min-lr 1e-4 --clip-grad 1.0 --weight-decay 0.1 --adam-beta2 0.95 --attention-dropout 0 "
+         "--hidden-dropout 0 --log-interval 1 --eval-iters 0 --num-workers 0").split()
+TP, PP, CP, ZERO = "--tensor-model-parallel-size", "--pipeline-model-parallel-size", "--context-parallel-size", "--use-distributed-optimizer"
+SP = "--sequence-parallel"
+INTERLEAVED = "--num-layers-per-virtual-pipeline-stage"
+LAYOUTS = [
+    ("tp2", 2, f"{TP} 2"),
+    ("tp2 sp", 2, f"{TP} 2 {SP}"),
+    ("pp2", 2, f"{PP} 2"),
+    ("pp2 interleaved", 2, f"{PP} 2 {INTERLEAVED} 2"),
+    ("cp2", 2, f"{CP} 2"),
+    ("dp2", 2, ""),
+    ("dp2 zero", 2, ZERO),
+    ("dp2 zero overlapped", 2, f"{ZERO} --overlap-grad-reduce --overlap-param-gather"),
+    ("tp4 sp", 4, f"{TP} 4 {SP}"),
+    ("pp4 tied", 4, f"{PP} 4"),
+    ("pp4 untied", 4, f"{PP} 4 --untie-embeddings-and-output-weights"),
+    ("tp2 sp, pp2", 4, f"{TP} 2 {SP} {PP} 2"),
+    ("pp2 interleaved, dp2 zero", 4, f"{PP} 2 {INTERLEAVED} 2 {ZERO}"),
+    ("tp2, cp2", 4, f"{TP} 2 {CP} 2"),
+    ("cp2, dp2 zero", 4, f"{CP} 2 {ZERO}"),
+    ("tp2 sp, dp2 zero, full recompute", 4,
+     f"{TP} 2 {SP} {ZERO} --recompute-granularity full --recompute-method uniform --recompute-num-layers 1"),
+]
+# Largest relative difference of a loss and of a norm of gradients in 20 steps.
+BOUNDS = {"f32": (1e-4, 1e-2), "bf16": (5e-3, 5e-2)}
+# Bytes of an element, by the number NCCL gives its type.
+ITEM = {0: 1, 1: 1, 2: 4, 3: 4, 4: 8, 5: 8, 6: 2, 7: 4, 8: 8, 9: 2}
+
+
+def run(command, **kwargs):
+    return subprocess.run(command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, timeout=90, **kwargs)
+
+
+def train(binary, flags, ranks, folder, steps):
+    """Losses and norms by step, the output, and NCCL's log by rank."""
+    metrics = folder / "metrics.jsonl"
+    command = [binary, "launch", "local", "--share-gpus", "--nproc-per-node", str(ranks), "--", "pretrain", "gpt", *flags,
+               "--train-iters", str(steps), "--metrics-file", str(metrics)]
+    environment = {**os.environ, "NCCL_DEBUG": "INFO", "NCCL_DEBUG_SUBSYS": "COLL",
+                   "NCCL_DEBUG_FILE": str(folder / "nccl.%p")}
+    done = run(command, env=environment)
+    (folder / "output").write_text(done.stdout)
+    if done.returncode:
+        raise RuntimeError(f"exit code {done.returncode}:\n" + "\n".join(done.stdout.splitlines()[-15:]))
+    rows = [json.loads(line) for line in metrics.read_text().splitlines()]
+    return [row for row in rows if "lm_loss" in row], done.stdout
+
+
+def difference(a, b):
+    return max(abs(x - y) / max(abs(y), 1e-30) for x, y in zip(a, b, strict=True))
+
+
+def carried(folder, steps):
+    """Bytes by rank file and step that NCCL carried, as the fewest an algorithm can do with, without the small ones."""
+    totals = []
+    for path in sorted(folder.glob("nccl.*")):
+        total, small = 0.0, 0
+        for line in path.read_text(errors="replace").splitlines():
+            found = re.search(r"(AllReduce|AllGather|ReduceScatter|Broadcast|Send|Recv): .*?count (\d+) datatype (\d+) .*?nranks=(\d+)", line)
+            if not found:
+                continue
+            kind, count, datatype, ranks = found[1], int(found[2]), int(found[3]), int(found[4])
+            size = count * ITEM[datatype]
+            share = {"AllReduce": 2 * size * (ranks - 1) / ranks, "AllGather": size * (ranks - 1),
+                     "ReduceScatter": size * (ranks - 1), "Broadcast": size * (ranks - 1) / ranks, "Send": size,
+                     "Recv": 0}[kind]
+            if size <= 24:
+                small += 1
+            else:
+                total += share
+        totals.append((total / steps, small))
+    return totals
+
+
+def planned(binary, flags, ranks, steps):
+    done = run([binary, "plan", "gpt", *flags, "--train-iters", str(steps), "--world-size", str(ranks), "--json"])
+    stages = json.loads(done.stdout[done.stdout.index("{"):])["layout"]["stages"]
+    return [sum(sent["bytes"] for name, sent in stage["sent_per_step"].items()) for stage in stages]
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("binary")
+    parser.add_argument("--only", default="")
+    parser.add_argument("--device", default="cuda")
+    parser.add_argument("--steps", type=int, default=20)
+    parser.add_argument("--dtypes", default="f32,bf16")
+    parser.add_argument("--keep", default="", help="folder for the outputs")
+    options = parser.parse_args()
+    root = pathlib.Path(options.keep or tempfile.mkdtemp())
+    wrong = 0
+    for dtype in options.dtypes.split(","):
+        loss_bound, norm_bound = BOUNDS[dtype]
+        kind = ["--device", options.device] + (["--bf16"] if dtype == "bf16" else [])
+        alone = {}
+        print(f"{dtype}: bounds {loss_bound:g} for losses, {norm_bound:g} for norms, {options.steps} steps")
+        for name, ranks, flags in LAYOUTS:
+            if options.only not in name:
+                continue
+            folder = root / dtype / re.sub(r"\W+", "_", name)
+            folder.mkdir(parents=True, exist_ok=True)
+            words = MODEL + kind + flags.split()
+            untied = "--untie-embeddings-and-output-weights" in words
+            try:
+                if untied not in alone:
+                    base = folder / "one"
+                    base.mkdir(exist_ok=True)
+                    more = ["--untie-embeddings-and-output-weights"] if untied else []
+                    alone[untied] = train(options.binary, MODEL + kind + more, 1, base, options.steps)[0]
+                rows, output = train(options.binary, words, ranks, folder, options.steps)
+            except (RuntimeError, subprocess.TimeoutExpired) as error:
+                print(f"  {name:36} FAILED: {error}", flush=True)
+                wrong += 1
+                continue
+            one = alone[untied]
+            losses = difference([r["lm_loss"] for r in rows], [r["lm_loss"] for r in one])
+            norms = difference([r["grad_norm"] for r in rows], [r["grad_norm"] for r in one])
+            ok = losses <= loss_bound and norms <= norm_bound
+            text = f"  {name:36} losses {losses:.1e} norms {norms:.1e}"
+            expected = sorted(planned(options.binary, words, ranks, options.steps))
+            found = carried(folder, options.steps)
+            volumes = sorted({round(v) for v, _ in found})
+            same = not volumes or all(any(abs(v - e) <= 1e-4 * e + 64 for e in expected) for v in volumes)
+            text += f" volume {volumes[-1] / 1e6 if volumes else 0:.3f} MB/step, planned {expected[-1] / 1e6:.3f}"
+            wrong += not ok or not same
+            print(text + ("" if ok else "  BEYOND THE BOUND") + ("" if same else f"  VOLUME DIFFERS {volumes} {expected}"),
+                  flush=True)
+    return 1 if wrong else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
