@@ -3,6 +3,7 @@
 //   tokenize --corpus FILE.jsonl (--vocab V.json --merges M.txt | --ranks R.tiktoken[.gz]) [--passes 1] [--ids OUT]
 //   tokenize --worst-case        (--vocab V.json --merges M.txt | --ranks R.tiktoken[.gz]) [--megabytes 1,10,100]
 //            [--pattern cl100k]
+//   tokenize --worst-case --type TOKENIZER-TYPE --file (vocab.txt | model | tokenizer.json) [--megabytes 1,10]
 //
 // Prints one JSON object per pass. --ids writes the ids as 32-bit numbers, -1 behind each document.
 #include <chrono>
@@ -20,6 +21,7 @@
 #include "token/bpe_encoder.h"
 #include "token/bpe_files.h"
 #include "token/byte_level.h"
+#include "token/tokenizer.h"
 
 namespace tera {
 namespace {
@@ -31,7 +33,7 @@ double cpu_seconds() { return static_cast<double>(std::clock()) / CLOCKS_PER_SEC
 
 struct Options {
     std::string corpus, vocab, merges, ranks, ids;
-    std::string megabytes = "1,10,100", pattern;
+    std::string megabytes = "1,10,100", pattern, type, file;
     int passes = 1;
     bool worst_case = false;
 };
@@ -60,13 +62,17 @@ Options parse(int argc, char** argv) {
             options.megabytes = value;
         else if (flag == "--pattern")
             options.pattern = value;
+        else if (flag == "--type")
+            options.type = value;
+        else if (flag == "--file")
+            options.file = value;
         else if (flag == "--passes")
             options.passes = std::stoi(value);
         else
             usage_error("unknown flag ", flag);
     }
-    if (options.ranks.empty() && (options.vocab.empty() || options.merges.empty()))
-        usage_error("give --vocab and --merges, or --ranks");
+    if (options.type.empty() && options.ranks.empty() && (options.vocab.empty() || options.merges.empty()))
+        usage_error("give --vocab and --merges, or --ranks, or --worst-case with --type and --file");
     if (options.corpus.empty() != options.worst_case) usage_error("give either --corpus or --worst-case");
     return options;
 }
@@ -183,36 +189,57 @@ constexpr std::string_view repeated[] = {"a",       "ab",     "abcabd",  "aB",  
                                          "\t",      "7",      "!",       "'",      "'s",  "!\n", "\u4e2d",
                                          "\u4e2dA", "\u0301", "\u0301A", "\u00a0", "\xff"};
 
-/// Time per byte must not depend on the size. Prints nanoseconds per byte, of the processor.
-void bench_worst_case(const Options& options) {
-    const Vocabulary vocabulary = load(options);
+std::vector<std::size_t> sizes_of(const std::string& megabytes) {
     std::vector<std::size_t> sizes;
-    for (std::size_t at = 0; at < options.megabytes.size();) {
-        const std::size_t comma = std::min(options.megabytes.find(',', at), options.megabytes.size());
-        sizes.push_back(std::stoul(options.megabytes.substr(at, comma - at)) * 1000000);
+    for (std::size_t at = 0; at < megabytes.size();) {
+        const std::size_t comma = std::min(megabytes.find(',', at), megabytes.size());
+        sizes.push_back(std::stoul(megabytes.substr(at, comma - at)) * 1000000);
         at = comma + 1;
     }
+    return sizes;
+}
+
+/// Time per byte must not depend on the size. Prints nanoseconds per byte, of the processor, for each repeated text.
+template <class MakeEncoder>
+void bench_repeated(const std::string& vocabulary, const std::string& pattern, const Options& options,
+                    const MakeEncoder& make_encoder) {
+    for (const std::string_view unit : repeated) {
+        std::printf("{\"vocabulary\": \"%s\", \"pattern\": \"%s\", \"repeated\": \"", vocabulary.c_str(),
+                    pattern.c_str());
+        for (const char c : unit) std::printf("%02x", static_cast<unsigned char>(c));
+        std::printf("\", \"ns_per_byte\": [");
+        const char* comma = "";
+        for (const std::size_t size : sizes_of(options.megabytes)) {
+            std::string text;
+            text.reserve(size + unit.size());
+            while (text.size() < size) text += unit;
+            std::vector<std::int32_t> ids;
+            const double start = cpu_seconds();
+            make_encoder()->encode(text, ids);
+            std::printf("%s%.2f", comma, (cpu_seconds() - start) * 1e9 / static_cast<double>(text.size()));
+            std::fflush(stdout);
+            comma = ", ";
+        }
+        std::printf("], \"megabytes\": [%s]}\n", options.megabytes.c_str());
+    }
+}
+
+void bench_worst_case(const Options& options) {
+    if (!options.type.empty()) {
+        TokenizerConfig config;
+        config.tokenizer_type = options.type;
+        config.vocab_file = config.tokenizer_model = options.file;
+        const std::unique_ptr<Tokenizer> tokenizer = make_tokenizer(config);
+        const std::size_t folder = options.file.find_last_of('/');
+        const std::string name = options.file.substr(folder == std::string::npos ? 0 : folder + 1);
+        bench_repeated(name, options.type, options, [&] { return tokenizer->make_encoder(); });
+        return;
+    }
+    const Vocabulary vocabulary = load(options);
     for (const NamedPattern& pattern : patterns) {
         if (!options.pattern.empty() && options.pattern != pattern.name) continue;
-        for (const std::string_view unit : repeated) {
-            std::printf("{\"vocabulary\": \"%s\", \"pattern\": \"%s\", \"repeated\": \"", vocabulary.name.c_str(),
-                        pattern.name);
-            for (const char c : unit) std::printf("%02x", static_cast<unsigned char>(c));
-            std::printf("\", \"ns_per_byte\": [");
-            for (const std::size_t size : sizes) {
-                std::string text;
-                text.reserve(size + unit.size());
-                while (text.size() < size) text += unit;
-                std::vector<std::int32_t> ids;
-                const double start = cpu_seconds();
-                BpeEncoder encoder(vocabulary.model, pattern.pattern);
-                encoder.encode(text, ids);
-                std::printf("%s%.2f", size == sizes.front() ? "" : ", ",
-                            (cpu_seconds() - start) * 1e9 / static_cast<double>(text.size()));
-                std::fflush(stdout);
-            }
-            std::printf("], \"megabytes\": [%s]}\n", options.megabytes.c_str());
-        }
+        bench_repeated(vocabulary.name, pattern.name, options,
+                       [&] { return std::make_unique<BpeEncoder>(vocabulary.model, pattern.pattern); });
     }
 }
 

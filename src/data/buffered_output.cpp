@@ -12,7 +12,6 @@
 namespace tera {
 namespace {
 
-constexpr std::size_t buffer_size = std::size_t{1} << 20;
 constexpr std::int64_t start_every = std::int64_t{1} << 24;  // bytes
 
 }  // namespace
@@ -33,13 +32,13 @@ FileLock::FileLock(const std::string& path) : fd_(::open(path.c_str(), O_RDWR | 
 FileLock::~FileLock() { ::close(fd_); }
 
 BufferedOutput::BufferedOutput(std::string path)
-    : lock_(path), path_(std::move(path)), file_(path_, OutputFile::Mode::create), buffer_(buffer_size) {}
+    : lock_(path), path_(std::move(path)), file_(path_, OutputFile::Mode::create), buffer_(most_room) {}
 
 BufferedOutput::BufferedOutput(std::string path, std::int64_t keep)
     : lock_(path),
       path_(std::move(path)),
       file_(path_, OutputFile::Mode::join),
-      buffer_(buffer_size),
+      buffer_(most_room),
       size_(keep),
       flushed_(keep),
       started_(keep) {
@@ -61,6 +60,15 @@ void BufferedOutput::write(const void* data, std::size_t size) {
         used_ += size;
     }
     size_ += static_cast<std::int64_t>(size);
+}
+
+std::byte* BufferedOutput::write_room(std::size_t size) {
+    TERA_CHECK(size <= most_room, size);
+    if (size > buffer_.size() - used_) flush();
+    std::byte* const room = buffer_.data() + used_;
+    used_ += size;
+    size_ += static_cast<std::int64_t>(size);
+    return room;
 }
 
 void BufferedOutput::flush() {

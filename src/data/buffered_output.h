@@ -36,6 +36,9 @@ class BufferedOutput {
     /// Bytes written so far.
     std::int64_t size() const { return size_; }
     void write(const void* data, std::size_t size);
+    /// Room for the next `size` bytes (at most most_room), which are to be filled before the next call.
+    std::byte* write_room(std::size_t size);
+    static constexpr std::size_t most_room = std::size_t{1} << 20;
     /// After this all that was written can be read from the file.
     void flush();
     /// Replaces the first bytes.

@@ -104,11 +104,9 @@ void IndexedDatasetWriter::write_tokens(std::span<const std::int32_t> tokens) {
     const auto size = static_cast<std::size_t>(item_size(type_));
     for (std::size_t begin = 0; begin < tokens.size(); begin += chunk) {
         const auto part = tokens.subspan(begin, std::min<std::size_t>(chunk, tokens.size() - begin));
-        narrow_.resize(part.size() * size);
-        if (const std::size_t good = pack(type_, part, narrow_.data()); good < part.size())
+        if (const std::size_t good = pack(type_, part, bin_->write_room(part.size() * size)); good < part.size())
             usage_error("cannot store token id ", part[good], " in ", prefix_, ".bin: it does not fit ",
                         type_name(type_), " (document ", documents_, ")");
-        bin_->write(narrow_.data(), narrow_.size());
     }
     tokens_ += static_cast<std::int64_t>(tokens.size());
 }

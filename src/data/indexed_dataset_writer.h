@@ -61,7 +61,6 @@ class IndexedDatasetWriter {
     TokenType type_;
     std::unique_ptr<BufferedOutput> bin_, idx_, document_index_;
     std::unique_ptr<BufferedOutput> modes_;  // null unless multimodal
-    std::vector<std::byte> narrow_;
     std::int64_t sequences_ = 0, documents_ = 0, tokens_ = 0;
     std::int64_t open_sequences_ = 0;  // of the document not yet ended
 };

@@ -44,6 +44,11 @@ class BlockPipeline {
         changed_.notify_all();
         return block;
     }
+    /// Takes a block back that is written: the next one uses its memory, which is there and paged in.
+    void give_back(TokenBlock block) {
+        std::lock_guard lock(mutex_);
+        spare_.push_back(std::move(block));
+    }
 
   private:
     void work(const Tokenizer& tokenizer, const PreprocessOptions& options) {
@@ -51,7 +56,8 @@ class BlockPipeline {
             BlockTokenizer block_tokenizer(tokenizer, options);
             InputBlock records;
             while (const std::optional<std::size_t> number = take(records)) {
-                TokenBlock block = block_tokenizer.tokenize(records);
+                TokenBlock block = take_spare();
+                block_tokenizer.tokenize(records, block);
                 std::lock_guard lock(mutex_);
                 if (!block.bad.empty() && !options.skip_invalid) input_ended_ = true;  // the rest will not be written
                 done_.emplace(*number, std::move(block));
@@ -62,6 +68,14 @@ class BlockPipeline {
             if (!failure_) failure_ = std::current_exception();
             changed_.notify_all();
         }
+    }
+
+    TokenBlock take_spare() {
+        std::lock_guard lock(mutex_);
+        if (spare_.empty()) return {};
+        TokenBlock block = std::move(spare_.back());
+        spare_.pop_back();
+        return block;
     }
 
     /// Reads the next block once the writer is not too far behind; returns its number.
@@ -103,6 +117,7 @@ class BlockPipeline {
     std::mutex mutex_;
     std::condition_variable changed_;
     std::map<std::size_t, TokenBlock> done_;
+    std::vector<TokenBlock> spare_;
     std::size_t taken_ = 0, written_ = 0;
     bool reading_ = false, input_ended_ = false, stopping_ = false;
     std::exception_ptr failure_;
@@ -181,8 +196,9 @@ PreprocessProgress preprocess(const Tokenizer& tokenizer, const PreprocessOption
     BlockPipeline pipeline(tokenizer, options, input);
     using Clock = std::chrono::steady_clock;
     Clock::time_point noted = Clock::now();
-    while (const std::optional<TokenBlock> block = pipeline.next()) {
+    while (std::optional<TokenBlock> block = pipeline.next()) {
         writer.write(*block, report);
+        pipeline.give_back(*std::move(block));
         if (journal.is_kept() &&
             std::chrono::duration<double>(Clock::now() - noted).count() >= options.journal_seconds) {
             journal.store(writer.checkpoint());

@@ -22,15 +22,28 @@ void cut_to(std::size_t documents, KeyTokens& key) {
 
 }  // namespace
 
+void TokenBlock::clear(std::size_t key_count) {
+    keys.resize(key_count);
+    for (KeyTokens& key : keys) {
+        key.tokens.clear();
+        key.sequence_lengths.clear();
+        key.document_tokens.clear();
+        key.document_sequences.clear();
+    }
+    characters.clear();
+    bytes.clear();
+    bad.clear();
+    records = 0;
+}
+
 BlockTokenizer::BlockTokenizer(const Tokenizer& tokenizer, const PreprocessOptions& options)
     : encoder_(tokenizer.make_encoder()), line_(options.json_keys), skip_bad_(options.skip_invalid) {
     if (options.append_eod) eod_ = tokenizer.eod();
     if (options.split_sentences) splitter_.emplace(options.sentences);
 }
 
-TokenBlock BlockTokenizer::tokenize(const InputBlock& block) {
-    TokenBlock out;
-    out.keys.resize(line_.keys().size());
+void BlockTokenizer::tokenize(const InputBlock& block, TokenBlock& out) {
+    out.clear(line_.keys().size());
     out.format = block.format;
     out.problems = block.problems;
     out.fatal = block.fatal;
@@ -48,7 +61,6 @@ TokenBlock BlockTokenizer::tokenize(const InputBlock& block) {
     const auto whole = std::chrono::duration<double>(Clock::now() - start).count();
     const double part = whole > 0 ? std::min(1.0, std::chrono::duration<double>(encoding_).count() / whole) : 0;
     out.seconds = {block.read_seconds, cpu * (1 - part), cpu * part, 0};
-    return out;
 }
 
 /// Notes a bad record and takes back what its first keys gave. False if nothing behind it is wanted.

@@ -42,6 +42,9 @@ struct TokenBlock {
     std::optional<std::string> fatal;
     StageSeconds seconds;
     InputPlace after;
+
+    /// No records, of so many keys. The memory stays.
+    void clear(std::size_t key_count);
 };
 
 /// What one worker needs besides the block.
@@ -50,7 +53,8 @@ class BlockTokenizer {
     /// With skip_invalid, goes on behind records that give no document; else stops at the first.
     BlockTokenizer(const Tokenizer& tokenizer, const PreprocessOptions& options);
 
-    TokenBlock tokenize(const InputBlock& block);
+    /// Replaces `out`.
+    void tokenize(const InputBlock& block, TokenBlock& out);
 
   private:
     void tokenize_lines(std::string_view text, TokenBlock& out);

@@ -49,15 +49,19 @@ inline void BpeEncoder::prepare(Pending& piece, const char* text_end) const {
 }
 
 inline void BpeEncoder::add(const Pending& piece, std::vector<std::int32_t>& ids) {
-    if (used_ + PieceTable::most_bytes > ready_.size()) flush(ids);
+    if (used_ + PieceTable::most_bytes + PieceTable::aside_step > ready_.size()) flush(ids);
     if (piece.size > PieceTable::most_bytes) return add_new(piece, ids);
     const PieceTable::Slot* slot = table_.find(piece.key, piece.hash, piece.begin);
     if (!slot) return add_new(piece, ids);
     const auto count = static_cast<std::size_t>(slot->count);
-    if (count <= PieceTable::most_inline && !piece.key.is_long())
+    if (count <= PieceTable::most_inline && !piece.key.is_long()) {
         std::memcpy(&ready_[used_], slot->ids.data(), sizeof slot->ids);
-    else
-        std::memcpy(&ready_[used_], table_.ids_aside(*slot), count * sizeof(std::int32_t));
+    } else {
+        // Most have few; copied in steps of one size, they need no call.
+        const std::int32_t* ids_aside = table_.ids_aside(*slot);
+        for (std::size_t i = 0; i < count; i += PieceTable::aside_step)
+            std::memcpy(&ready_[used_ + i], ids_aside + i, PieceTable::aside_step * sizeof(std::int32_t));
+    }
     used_ += count;
 }
 

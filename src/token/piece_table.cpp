@@ -11,13 +11,11 @@ namespace {
 
 constexpr std::size_t huge_page = std::size_t{1} << 21;
 
-std::size_t words_of(std::size_t bytes) { return (bytes + 3) / 4; }
-
 }  // namespace
 
 void PieceTable::Free::operator()(Slot* slots) const { std::free(slots); }
 
-PieceTable::PieceTable() { allocate(first_log2); }
+PieceTable::PieceTable() : aside_(aside_step) { allocate(first_log2); }
 
 void PieceTable::allocate(int log2_sets) {
     const std::size_t bytes = (std::size_t{2} << log2_sets) * sizeof(Slot);
@@ -53,11 +51,6 @@ const PieceTable::Slot* PieceTable::find_long(const Slot* set, const Key& key, c
     return nullptr;
 }
 
-const std::int32_t* PieceTable::ids_aside(const Slot& slot) const {
-    const std::size_t bytes = slot.key.is_long() ? words_of(slot.key.high & 0xFF) : 0;
-    return &aside_[static_cast<std::size_t>(slot.ids[0]) + bytes];
-}
-
 void PieceTable::insert(const Key& key, std::string_view piece, std::span<const std::int32_t> ids) {
     if (ids.empty()) return;
     const std::size_t bytes = key.is_long() ? piece.size() : 0;
@@ -66,10 +59,11 @@ void PieceTable::insert(const Key& key, std::string_view piece, std::span<const 
         std::copy(ids.begin(), ids.end(), slot.ids.begin());
     } else {
         if (aside_.size() + words_of(bytes) + ids.size() > most_aside) clear();
-        slot.ids[0] = static_cast<std::int32_t>(aside_.size());
-        aside_.resize(aside_.size() + words_of(bytes));
-        if (bytes > 0) std::memcpy(&aside_[static_cast<std::size_t>(slot.ids[0])], piece.data(), bytes);
-        aside_.insert(aside_.end(), ids.begin(), ids.end());
+        const std::size_t at = aside_.size() - aside_step;
+        slot.ids[0] = static_cast<std::int32_t>(at);
+        aside_.resize(aside_.size() + words_of(bytes) + ids.size());
+        if (bytes > 0) std::memcpy(&aside_[at], piece.data(), bytes);
+        std::copy(ids.begin(), ids.end(), &aside_[at + words_of(bytes)]);
     }
     if (used_ >= std::size_t{1} << (64 - shift_) && 64 - shift_ < last_log2) grow();
     ++used_;
@@ -94,7 +88,7 @@ void PieceTable::grow() {
 }
 
 void PieceTable::clear() {
-    aside_.clear();
+    aside_.assign(aside_step, 0);
     std::fill_n(slots_.get(), std::size_t{2} << (64 - shift_), Slot{});
     used_ = 0;
 }

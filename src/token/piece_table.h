@@ -72,8 +72,12 @@ class PieceTable {
         if (count <= most_inline && !slot.key.is_long()) return std::span(slot.ids).first(count);
         return {ids_aside(slot), count};
     }
-    /// The ids of a slot that has more than most_inline, or a long piece.
-    const std::int32_t* ids_aside(const Slot& slot) const;
+    /// The ids of a slot that has more than most_inline, or a long piece. They can be read in whole steps.
+    const std::int32_t* ids_aside(const Slot& slot) const {
+        const std::size_t bytes = slot.key.is_long() ? words_of(slot.key.high & 0xFF) : 0;
+        return aside_.data() + static_cast<std::size_t>(slot.ids[0]) + bytes;
+    }
+    static constexpr std::size_t aside_step = 8;
 
     /// Keeps a piece that find() does not find, with at least one id.
     void insert(const Key& key, std::string_view piece, std::span<const std::int32_t> ids);
@@ -84,6 +88,7 @@ class PieceTable {
     };
     static constexpr int first_log2 = 12, last_log2 = 18;            // sets
     static constexpr std::size_t most_aside = std::size_t{1} << 21;  // words of 4 bytes
+    static std::size_t words_of(std::size_t bytes) { return (bytes + 3) / 4; }
     std::size_t set_of(std::uint64_t hash) const { return static_cast<std::size_t>(hash >> shift_) * 2; }
     const Slot* find_long(const Slot* set, const Key& key, const char* p) const;
     void allocate(int log2_sets);
@@ -94,7 +99,7 @@ class PieceTable {
     std::unique_ptr<Slot[], Free> slots_;
     int shift_ = 0;
     std::size_t used_ = 0;             // slots filled since the table has its size
-    std::vector<std::int32_t> aside_;  // bytes of long pieces, padded to words, then the ids
+    std::vector<std::int32_t> aside_;  // bytes of long pieces, padded to words, then the ids; a step of zeros behind
 };
 
 inline std::uint64_t PieceTable::Key::hash() const {

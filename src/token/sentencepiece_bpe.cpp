@@ -131,25 +131,28 @@ PieceMerger::PieceMerger(const SentencePieceModel& model, const SentencePieceNor
 
 void PieceMerger::encode(std::string_view text, std::vector<std::int32_t>& ids) {
     writer_.begin();
-    if (normalizer_.user_defined().empty()) {
-        encode_cut(text, ids);
-        return;
-    }
+    word_count_ = 0;
     // User-defined pieces never merge with their neighbours.
     std::size_t begin = 0;
-    for (std::size_t at = 0; at < text.size();) {
-        PieceTrie::Match match;
-        if (normalizer_.begins_user_defined(text[at])) match = normalizer_.user_defined().longest(text.substr(at));
+    for (std::size_t at = 0; at < text.size() && !normalizer_.user_defined().empty();) {
+        // Bytes inside a character begin nothing. Each is looked at without waiting for how long the last character is.
+        if (!normalizer_.begins_user_defined(text[at]) || (text[at] & 0xC0) == 0x80) {
+            ++at;
+            continue;
+        }
+        const PieceTrie::Match match = normalizer_.user_defined().longest(text.substr(at));
         if (match.value < 0) {
-            at += char_length(text.substr(at));
+            ++at;
             continue;
         }
         encode_cut(text.substr(begin, at - begin), ids);
+        encode_words(ids);
         const std::string_view piece = text.substr(at, match.length);
         writer_.add(model_.id_of(piece), piece, ids);
         begin = at += match.length;
     }
     encode_cut(text.substr(begin), ids);
+    encode_words(ids);
 }
 
 /// Encodes words one by one if the model allows it.
@@ -170,22 +173,29 @@ void PieceMerger::encode_cut(std::string_view text, std::vector<std::int32_t>& i
         if (space > at) after_space = false;
         at = space + sentencepiece_space.size();
         if (cut == PieceMerges::Cut::before_spaces && !after_space) {
-            encode_word(text.substr(begin, space - begin), ids);
+            add_word(text.substr(begin, space - begin), ids);
             begin = space;
         } else if (cut == PieceMerges::Cut::behind_spaces && !text.substr(at).starts_with(sentencepiece_space)) {
-            encode_word(text.substr(begin, at - begin), ids);
+            add_word(text.substr(begin, at - begin), ids);
             begin = at;
         }
         after_space = true;
     }
-    encode_word(text.substr(begin), ids);
+    add_word(text.substr(begin), ids);
 }
 
-void PieceMerger::encode_word(std::string_view word, std::vector<std::int32_t>& ids) {
+void PieceMerger::add_word(std::string_view word, std::vector<std::int32_t>& ids) {
     if (word.empty()) return;
-    cache_.with_ids(
-        word, [&](std::vector<std::int32_t>& out) { merge(word, out); },
+    if (word_count_ == words_.size()) encode_words(ids);
+    words_[word_count_++] = word;
+}
+
+void PieceMerger::encode_words(std::vector<std::int32_t>& ids) {
+    cache_.with_ids_of_all(
+        std::span(words_).first(word_count_),
+        [&](std::string_view word, std::vector<std::int32_t>& out) { merge(word, out); },
         [&](std::span<const std::int32_t> known) { writer_.add_written(known, ids); });
+    word_count_ = 0;
 }
 
 void PieceMerger::merge(std::string_view word, std::vector<std::int32_t>& ids) {

@@ -55,7 +55,8 @@ class PieceMerger : public PieceEncoder {
 
   private:
     void encode_cut(std::string_view text, std::vector<std::int32_t>& ids);
-    void encode_word(std::string_view word, std::vector<std::int32_t>& ids);
+    void add_word(std::string_view word, std::vector<std::int32_t>& ids);
+    void encode_words(std::vector<std::int32_t>& ids);
     void merge(std::string_view word, std::vector<std::int32_t>& ids);
 
     const SentencePieceModel& model_;
@@ -63,6 +64,8 @@ class PieceMerger : public PieceEncoder {
     const PieceMerges& merges_;
     PieceWriter writer_, word_writer_;
     WordCache cache_;
+    std::array<std::string_view, WordCache::most_words> words_;  // to be encoded together
+    std::size_t word_count_ = 0;
     PairMerger merger_;
     std::vector<std::uint32_t> symbols_;  // of the word at hand
     std::vector<std::uint32_t> starts_;   // the first byte of each character

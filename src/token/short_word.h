@@ -18,15 +18,33 @@ namespace tera {
 
 namespace short_word {
 
-/// The keys in memory.
+#if defined(__AVX512F__)
+inline std::uint32_t least_of(__m512i keys) {
+    const __m256i half =
+        _mm256_min_epu32(_mm512_maskz_extracti64x4_epi64(0xF, keys, 0), _mm512_maskz_extracti64x4_epi64(0xF, keys, 1));
+    __m128i rest = _mm_min_epu32(_mm256_castsi256_si128(half), _mm256_extracti128_si256(half, 1));
+    rest = _mm_min_epu32(rest, _mm_shuffle_epi32(rest, 0x4E));
+    rest = _mm_min_epu32(rest, _mm_shuffle_epi32(rest, 0xB1));
+    return static_cast<std::uint32_t>(_mm_cvtsi128_si32(rest));
+}
+#endif
+
+/// The keys in memory, 64 bytes at a time.
 class KeysInMemory {
   public:
     KeysInMemory(std::uint32_t* keys, std::uint32_t size) : keys_(keys), size_((size + 15) / 16 * 16) {}
     std::uint32_t least() const {
+#if defined(__AVX512F__)
+        __m512i best = _mm512_load_si512(keys_);
+        for (std::uint32_t i = 16; i < size_; i += 16)
+            best = _mm512_maskz_min_epu32(0xFFFF, best, _mm512_load_si512(keys_ + i));
+        return least_of(best);
+#else
         std::uint32_t best = MergeRules::none;
 #pragma omp simd reduction(min : best)
         for (std::uint32_t i = 0; i < size_; ++i) best = std::min(best, keys_[i]);
         return best;
+#endif
     }
     void set(std::uint32_t at, std::uint32_t key) { keys_[at] = key; }
 
@@ -47,12 +65,7 @@ class KeysInRegisters {
     std::uint32_t least() const {
         __m512i all = keys_[0];
         for (int v = 1; v < vectors; ++v) all = _mm512_maskz_min_epu32(0xFFFF, all, keys_[v]);
-        __m256i half = _mm256_min_epu32(_mm512_maskz_extracti64x4_epi64(0xF, all, 0),
-                                        _mm512_maskz_extracti64x4_epi64(0xF, all, 1));
-        __m128i rest = _mm_min_epu32(_mm256_castsi256_si128(half), _mm256_extracti128_si256(half, 1));
-        rest = _mm_min_epu32(rest, _mm_shuffle_epi32(rest, 0x4E));
-        rest = _mm_min_epu32(rest, _mm_shuffle_epi32(rest, 0xB1));
-        return static_cast<std::uint32_t>(_mm_cvtsi128_si32(rest));
+        return least_of(all);
     }
     void set(std::uint32_t at, std::uint32_t key) {
         const std::uint64_t bit = std::uint64_t{1} << at;

@@ -1,5 +1,6 @@
 #include "token/utf8.h"
 
+#include <bit>
 #include <cstring>
 
 #include "token/byte_masks.h"
@@ -80,6 +81,10 @@ std::size_t find_invalid_utf8(std::string_view text) {
 
 std::size_t count_utf8(std::string_view text) {
     std::size_t count = 0;
+    for (; has_byte_masks && text.size() >= 64; text.remove_prefix(64)) {
+        const Bytes64 bytes(text.data());
+        count += static_cast<std::size_t>(std::popcount(~bytes.at_least(0x80) | bytes.at_least(0xC0)));
+    }
     for (const char c : text) count += (c & 0xC0) != 0x80;
     return count;
 }

@@ -186,6 +186,11 @@ TEST(Utf8, ReplacesInvalidBytes) {
     EXPECT_EQ(find_invalid_utf8("12345678\u00e99\xff"), 11u);
     EXPECT_EQ(find_invalid_utf8("12345678901234567"), std::string_view::npos);
     EXPECT_EQ(count_utf8("a\u00e9\U0001f600"), 3u);
+    std::string longer;  // in blocks, at every place of a block
+    for (std::size_t count = 1; count <= 100; ++count) {
+        longer += count % 3 == 0 ? "a" : count % 3 == 1 ? "\u00e9" : "\U0001f600";
+        EXPECT_EQ(count_utf8(longer), count);
+    }
 }
 
 }  // namespace
