@@ -50,10 +50,10 @@ Tensor Mlp::backward(Ctx& ctx, ConstTensor dy_stream, const Saved& saved) {
     const ProfileRange range("mlp");
     const Exec& e = ctx.temp;
     ConstTensor dy = tp_.leave_backward(e, dy_stream);
-    Tensor a = ops::activation(e, kind_of(activation_), saved.h);  // rebuilt: cheaper than keeping it
+    Tensor a = ops::linear_dgrad(e, dy, down_.weight.value);  // the gradient by a, until a itself is rebuilt there
+    Tensor dh = ops::activation_backward_again(e, kind_of(activation_), a, saved.h, up_.bias_grad());
     ops::linear_wgrad(e, down_.weight.grad, dy, a);
-    Tensor dh = ops::linear_dgrad_activation(e, kind_of(activation_), dy, down_.weight.value, saved.h);
-    ops::linear_wgrad(e, up_.weight.grad, dh, tp_.enter(e, saved.x), up_.bias_grad());
+    ops::linear_wgrad(e, up_.weight.grad, dh, tp_.enter(e, saved.x));
     return tp_.enter_backward(e, ops::linear_dgrad(e, dh, up_.weight.value));
 }
 

@@ -16,5 +16,8 @@ inline bool is_gated(ActivationKind kind) { return kind == ActivationKind::swigl
 Tensor activation(const Exec& exec, ActivationKind kind, ConstTensor h);
 /// Gradient by h, given that of the output.
 Tensor activation_backward(const Exec& exec, ActivationKind kind, ConstTensor da, ConstTensor h);
+/// The same, and in the same pass over memory the output itself once more, written over da: cheaper than keeping it.
+/// db [columns of h] += Σ_t dh_t; it may be absent.
+Tensor activation_backward_again(const Exec& exec, ActivationKind kind, Tensor da_then_a, ConstTensor h, Tensor db);
 
 }  // namespace tera::ops

@@ -1,12 +1,15 @@
 #include <cmath>
 
 #include "ops/activation.h"
+#include "ops/column_sum.h"
 #include "ops/vec_math.h"
 
 namespace tera::ops::cpu {
 
 void activation(const Exec& exec, ActivationKind kind, Tensor a, ConstTensor h);
 void activation_backward(const Exec& exec, ActivationKind kind, Tensor dh, ConstTensor da, ConstTensor h);
+void activation_backward_again(const Exec& exec, ActivationKind kind, Tensor dh, Tensor da_then_a, ConstTensor h,
+                               Tensor db);
 
 namespace {
 
@@ -134,6 +137,15 @@ void activation_backward(const Exec& exec, ActivationKind kind, Tensor dh, Const
                 return gated_backward<T, GeluTanh>(exec, dh, da, h);
         }
     });
+}
+
+void activation_backward_again(const Exec& exec, ActivationKind kind, Tensor dh, Tensor da_then_a, ConstTensor h,
+                               Tensor db) {
+    if (!exec.counts()) {
+        activation_backward(exec, kind, dh, da_then_a, h);
+        activation(exec, kind, da_then_a, h);
+    }
+    if (db) column_sum(exec, db, dh);
 }
 
 }  // namespace tera::ops::cpu

@@ -53,14 +53,6 @@ void linear_activation(const Exec& exec, ActivationKind kind, Tensor a, Tensor h
     if (!exec.counts()) activation(exec, kind, a, h);
 }
 
-void linear_dgrad_activation(const Exec& exec, ActivationKind kind, Tensor dh, ConstTensor dy, ConstTensor w,
-                             ConstTensor h) {
-    ArenaScope scope(*exec.arena);
-    Tensor da = exec.tensor(w.dtype, {dy.rows(), w.shape[1]});
-    linear_dgrad(exec, da, dy, w);
-    if (!exec.counts()) activation_backward(exec, kind, dh, da, h);
-}
-
 }  // namespace cpu
 
 void linear_into(const Exec& exec, Tensor y, ConstTensor x, ConstTensor w) {
@@ -98,15 +90,6 @@ Activated linear_activation(const Exec& keep, const Exec& temp, ActivationKind k
     Activated out{keep.tensor(x.dtype, {T, F}), temp.tensor(x.dtype, {T, is_gated(kind) ? F / 2 : F})};
     TERA_DISPATCH_WITH_SCRATCH(keep, linear_activation(keep, kind, out.a, out.h, x, w, bias));
     return out;
-}
-
-Tensor linear_dgrad_activation(const Exec& exec, ActivationKind kind, ConstTensor dy, ConstTensor w, ConstTensor h) {
-    check_2d("gradient of the output", dy, w.shape[0]);
-    TERA_CHECK(h.rows() == dy.rows() && h.cols() == w.shape[1] * (is_gated(kind) ? 2 : 1), h.shape, " for weight ",
-               w.shape);
-    Tensor dh = exec.like(h);
-    TERA_DISPATCH_WITH_SCRATCH(exec, linear_dgrad_activation(exec, kind, dh, dy, w, h));
-    return dh;
 }
 
 void linear_dgrad_into(const Exec& exec, Tensor dx, ConstTensor dy, ConstTensor w) {

@@ -23,8 +23,6 @@ struct Activated {
 };
 Activated linear_activation(const Exec& keep, const Exec& temp, ActivationKind kind, ConstTensor x, ConstTensor w,
                             ConstTensor bias);
-/// Gradient by h, given dy of y = activation(h) Wᵀ.
-Tensor linear_dgrad_activation(const Exec& exec, ActivationKind kind, ConstTensor dy, ConstTensor w, ConstTensor h);
 
 /// y (any float dtype, [T,N]) = x Wᵀ into memory the caller owns.
 void linear_into(const Exec& exec, Tensor y, ConstTensor x, ConstTensor w);

@@ -15,11 +15,8 @@ TERA_BACKENDS(void linear_residual(const Exec& exec, Tensor out, ConstTensor x, 
                                    const Residual& residual))
 TERA_BACKENDS(void linear_activation(const Exec& exec, ActivationKind kind, Tensor a, Tensor h, ConstTensor x,
                                      ConstTensor w, ConstTensor bias))
-TERA_BACKENDS(void linear_dgrad_activation(const Exec& exec, ActivationKind kind, Tensor dh, ConstTensor dy,
-                                           ConstTensor w, ConstTensor h))
 
 TERA_BACKENDS(void activation(const Exec& exec, ActivationKind kind, Tensor a, ConstTensor h))
-TERA_BACKENDS(void activation_backward(const Exec& exec, ActivationKind kind, Tensor dh, ConstTensor da, ConstTensor h))
 TERA_BACKENDS(void dropout_add(const Exec& exec, Tensor out, ConstTensor x, ConstTensor y, ConstTensor bias,
                                const Dropout& dropout))
 

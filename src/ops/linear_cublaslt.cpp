@@ -28,8 +28,8 @@ struct Output {
     std::int64_t stride;
     const std::byte* addend = nullptr;  ///< like the output, or the output itself: it is added to
     cublasLtEpilogue_t epilogue = CUBLASLT_EPILOGUE_DEFAULT;
-    const std::byte* bias = nullptr;  ///< [N]; or the gradient of one, written: Σ over the tokens, per column of dy
-    const std::byte* aux = nullptr;   ///< like the output: the input of GELU, written or read
+    const std::byte* bias = nullptr;  ///< [N]
+    const std::byte* aux = nullptr;   ///< like the output: receives the input of GELU
 };
 
 struct Product {
@@ -320,33 +320,9 @@ void linear_activation(const Exec& exec, ActivationKind kind, Tensor a, Tensor h
 
 void linear_dgrad(const Exec& exec, Tensor dx, ConstTensor dy, ConstTensor w) { gemm(exec, dgrad_product(dx, dy, w)); }
 
-void linear_dgrad_activation(const Exec& exec, ActivationKind kind, Tensor dh, ConstTensor dy, ConstTensor w,
-                             ConstTensor h) {
-    if (has_gelu_epilogue(kind, h, w)) {
-        if (exec.counts()) return;
-        Product plain = dgrad_product(dh, dy, w), p = plain;
-        p.out.epilogue = CUBLASLT_EPILOGUE_DGELU;
-        p.out.aux = h.data;
-        if (fused_gemm(exec, p, plain, 3 * h.bytes())) return;
-    }
-    ArenaScope scope(*exec.arena);
-    Tensor da = exec.tensor(w.dtype, {dy.rows(), w.shape[1]});
-    if (exec.counts()) return;
-    linear_dgrad(exec, da, dy, w);
-    activation_backward(exec, kind, dh, da, h);
-}
-
 void linear_wgrad(const Exec& exec, Tensor dw, ConstTensor dy, ConstTensor x, Tensor db) {
     Product p{dw.shape[0], dw.shape[1], x.rows(), operand(dy, true), operand(x, false), output(dw)};
     p.out.addend = dw.data;
-    ArenaScope scope(*exec.arena);
-    if (db && is_half(dy.dtype) && dw.dtype == DType::f32 && (exec.counts() || !exec.gpu->deterministic)) {
-        Tensor sums = exec.tensor(DType::f32, {1, db.numel()});
-        Product with_sums = p;
-        with_sums.out.epilogue = CUBLASLT_EPILOGUE_BGRADB;
-        with_sums.out.bias = sums.data;
-        if (!exec.counts() && fused_gemm(exec, with_sums, p, dy.bytes())) return add_column_sums(exec, db, sums);
-    }
     if (!exec.counts()) gemm(exec, p);
     if (db) column_sum(exec, db, dy);
 }
