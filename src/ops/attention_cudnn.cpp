@@ -9,6 +9,8 @@
 #include <map>
 #include <tuple>
 
+#include "core/cuda/time_in_turns.h"
+
 namespace tera::ops::cuda {
 namespace {
 
@@ -21,9 +23,15 @@ enum Uid : std::int64_t { uid_q = 1, uid_k, uid_v, uid_o, uid_stats, uid_do, uid
 /// Everything a plan depends on: sizes, row widths, dtype, causal, scale, backward, deterministic.
 using Key = std::tuple<std::array<std::int64_t, 6>, std::array<std::int64_t, 7>, DType, bool, double, bool, bool>;
 
+/// A graph and which of its plans is used: the library's choice until they were timed.
+struct Planned {
+    std::shared_ptr<Graph> graph;
+    std::int64_t fastest = -1;
+};
+
 struct Plans {
     cudnnHandle_t handle = nullptr;
-    std::map<Key, std::shared_ptr<Graph>> graphs;
+    std::map<Key, Planned> graphs;
     ~Plans() {
         graphs.clear();
         if (handle) cudnnDestroy(handle);
@@ -72,13 +80,39 @@ std::shared_ptr<Graph> new_graph(DType dtype) {
     return graph;
 }
 
-void run(const Exec& exec, Plans& plans, Graph& graph, std::unordered_map<std::int64_t, void*> pointers) {
+using Pointers = std::unordered_map<std::int64_t, void*>;
+
+/// The faster of the library's first plans that need no more memory than was set aside, its own choice among them.
+std::int64_t fastest_plan(const Exec& exec, Plans& plans, Graph& graph, Pointers& pointers, void* workspace,
+                          std::int64_t bytes) {
+    constexpr std::size_t most = 2;
+    std::vector<std::int64_t> able;
+    for (std::int64_t i = 0; i < graph.get_execution_plan_count() && able.size() < most; ++i)
+        if (graph.build_plan_at_index(plans.handle, i).is_good() && graph.get_workspace_size_plan_at_index(i) <= bytes)
+            able.push_back(i);
+    TERA_CHECK(!able.empty(), "cuDNN's plans need more memory than it said");
+    const std::vector<float> ms = time_in_turns(able.size(), exec.gpu->stream, [&](std::size_t i) {
+        return graph.execute_plan_at_index(plans.handle, pointers, workspace, able[i]).is_good();
+    });
+    std::size_t best = 0;
+    for (std::size_t i = 1; i < ms.size(); ++i)
+        if (ms[i] >= 0 && (ms[best] < 0 || ms[i] < ms[best])) best = i;
+    return able[best];
+}
+
+void run(const Exec& exec, Plans& plans, Planned& planned, Pointers pointers) {
     ArenaScope scope(*exec.arena);
+    Graph& graph = *planned.graph;
     std::int64_t bytes = 0;
-    check(graph.get_workspace_size(bytes), "workspace size");
+    if (planned.fastest >= 0)
+        bytes = graph.get_workspace_size_plan_at_index(planned.fastest);
+    else
+        check(graph.get_workspace_size(bytes), "workspace size");
     void* workspace = bytes > 0 ? exec.tensor(DType::u8, {bytes}).data : nullptr;
     if (exec.counts()) return;
-    check(graph.execute(plans.handle, pointers, workspace), "execution");
+    if (exec.gpu->deterministic) return check(graph.execute(plans.handle, pointers, workspace), "execution");
+    if (planned.fastest < 0) planned.fastest = fastest_plan(exec, plans, graph, pointers, workspace, bytes);
+    check(graph.execute_plan_at_index(plans.handle, pointers, workspace, planned.fastest), "execution");
 }
 
 void* pointer(const HeadRows<ConstTensor>& r) {
@@ -101,9 +135,9 @@ bool cudnn_attention(const Exec& exec, const AttentionSpec& s, const AttentionOu
             s.causal,
             s.scale,
             false,
-            true};  // forward always is
-    std::shared_ptr<Graph>& graph = plans.graphs[key];
-    if (!graph) {
+            exec.gpu->deterministic};
+    Planned& planned = plans.graphs[key];
+    if (!planned.graph) {
         auto g = new_graph(dtype);
         auto options = fe::graph::SDPA_attributes()
                            .set_name("attention")
@@ -121,9 +155,9 @@ bool cudnn_attention(const Exec& exec, const AttentionSpec& s, const AttentionOu
             .set_dim(stats_dim(s))
             .set_stride(stats_stride(s));
         check(g->build(plans.handle, {fe::HeurMode_t::A}), "planning forward");
-        graph = g;
+        planned.graph = g;
     }
-    run(exec, plans, *graph,
+    run(exec, plans, planned,
         {{uid_q, pointer(q)},
          {uid_k, pointer(k)},
          {uid_v, pointer(v)},
@@ -146,8 +180,8 @@ bool cudnn_attention_backward(const Exec& exec, const AttentionSpec& s, const At
             s.scale,
             true,
             exec.gpu->deterministic};
-    std::shared_ptr<Graph>& graph = plans.graphs[key];
-    if (!graph) {
+    Planned& planned = plans.graphs[key];
+    if (!planned.graph) {
         auto g = new_graph(dtype);
         auto options = fe::graph::SDPA_backward_attributes()
                            .set_name("attention_backward")
@@ -168,9 +202,9 @@ bool cudnn_attention_backward(const Exec& exec, const AttentionSpec& s, const At
         as_output(dk, uid_dk, s, s.G, s.Sk, grads.dk.data.cols());
         as_output(dv, uid_dv, s, s.G, s.Sk, grads.dv.data.cols());
         check(g->build(plans.handle, {fe::HeurMode_t::A}), "planning backward");
-        graph = g;
+        planned.graph = g;
     }
-    run(exec, plans, *graph,
+    run(exec, plans, planned,
         {{uid_q, pointer(q)},
          {uid_k, pointer(k)},
          {uid_v, pointer(v)},

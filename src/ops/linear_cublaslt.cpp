@@ -8,6 +8,7 @@
 
 #include "core/cuda/check.h"
 #include "core/cuda/gpu.h"
+#include "core/cuda/time_in_turns.h"
 #include "ops/column_sum.h"
 #include "ops/linear_backends.h"
 
@@ -161,36 +162,6 @@ cublasStatus_t multiply(Gpu& gpu, Plan& plan, const Product& p, const cublasLtMa
                           plan.c, &algo, gpu.workspace, Gpu::workspace_bytes, gpu.stream);
 }
 
-/// Times what is enqueued on a stream.
-class Stopwatch {
-  public:
-    explicit Stopwatch(cudaStream_t stream) : stream_(stream) {
-        TERA_CUDA(cudaEventCreate(&begin_));
-        TERA_CUDA(cudaEventCreate(&end_));
-    }
-    ~Stopwatch() {
-        cudaEventDestroy(begin_);
-        cudaEventDestroy(end_);
-    }
-    /// Milliseconds of one product, the mean of a few after one for warming up; < 0 if the library refuses.
-    template <class F>
-    float time(const F& run) {
-        constexpr int times = 3;
-        if (run() != CUBLAS_STATUS_SUCCESS) return -1;
-        TERA_CUDA(cudaEventRecord(begin_, stream_));
-        for (int i = 0; i < times; ++i) TERA_CUBLAS(run());
-        TERA_CUDA(cudaEventRecord(end_, stream_));
-        TERA_CUDA(cudaEventSynchronize(end_));
-        float elapsed = 0;
-        TERA_CUDA(cudaEventElapsedTime(&elapsed, begin_, end_));
-        return elapsed / times;
-    }
-
-  private:
-    cudaStream_t stream_;
-    cudaEvent_t begin_ = nullptr, end_ = nullptr;
-};
-
 /// Takes the fastest candidate. The output is about to be overwritten anyway, so it serves as scratch memory; one that
 /// is added to must stay as it is, and the trials go to memory of their own, or are left out if there is none.
 void take_fastest(Gpu& gpu, Plan& plan, const Product& p, const Candidates& found, int count) {
@@ -205,15 +176,13 @@ void take_fastest(Gpu& gpu, Plan& plan, const Product& p, const Candidates& foun
         to = static_cast<std::byte*>(scratch);
     }
     constexpr float clearly = 0.99f;  // a tie goes to what the library thinks best
-    {
-        Stopwatch watch(gpu.stream);
-        for (int i = 0; i < count; ++i) {
-            const cublasLtMatmulAlgo_t& algo = found[static_cast<std::size_t>(i)].algo;
-            float ms = watch.time([&] { return multiply(gpu, plan, p, algo, to); });
-            if (ms < 0 || (plan.ms >= 0 && ms >= plan.ms * clearly)) continue;
-            plan.ms = ms;
-            plan.algo = algo;
-        }
+    const std::vector<float> times = time_in_turns(static_cast<std::size_t>(count), gpu.stream, [&](std::size_t i) {
+        return multiply(gpu, plan, p, found[i].algo, to) == CUBLAS_STATUS_SUCCESS;
+    });
+    for (std::size_t i = 0; i < times.size(); ++i) {
+        if (times[i] < 0 || (plan.ms >= 0 && times[i] >= plan.ms * clearly)) continue;
+        plan.ms = times[i];
+        plan.algo = found[i].algo;
     }
     if (scratch) cudaFree(scratch);
 }
