@@ -7,7 +7,7 @@ namespace {
 
 template <class A>
 __device__ inline A sigmoid(A x) {
-    return A(1) / (A(1) + exp_of(-x));
+    return reciprocal(A(1) + exp_of(-x));
 }
 
 constexpr double gelu_c = 0.7978845608028654;
@@ -20,17 +20,22 @@ struct ValueAndSlope {
 struct GeluTanh {
     template <class A>
     __device__ static ValueAndSlope<A> both(A x) {
-        A s = sigmoid(A(2 * gelu_c) * (x + A(0.044715) * x * x * x));
-        return {x * s, s + x * s * (A(1) - s) * A(2 * gelu_c) * (A(1) + A(3 * 0.044715) * x * x)};
+        A xx = x * x, s = sigmoid(inner(x, xx)), value = x * s;
+        return {value, s + value * (A(1) - s) * (A(2 * gelu_c) + A(6 * gelu_c * 0.044715) * xx)};
     }
     template <class A>
     __device__ static A value(A x) {
-        return x * sigmoid(A(2 * gelu_c) * (x + A(0.044715) * x * x * x));
+        return x * sigmoid(inner(x, x * x));
     }
     template <class A>
     __device__ static A slope(A x) {
-        A s = sigmoid(A(2 * gelu_c) * (x + A(0.044715) * x * x * x));
-        return s + x * s * (A(1) - s) * A(2 * gelu_c) * (A(1) + A(3 * 0.044715) * x * x);
+        return both(x).slope;
+    }
+
+  private:
+    template <class A>
+    __device__ static A inner(A x, A xx) {
+        return x * (A(2 * gelu_c) + A(2 * gelu_c * 0.044715) * xx);
     }
 };
 struct GeluErf {
@@ -129,56 +134,70 @@ __global__ void gated_backward(T* dh, const T* da, const T* h, unsigned groups, 
     store_few(dh + at + width, u);
 }
 
+/// What activation_backward_again reads of one row, as it comes from memory.
+template <bool gate, class T, int step>
+struct RowInputs {
+    using Held = decltype(load_held<step>(static_cast<const T*>(nullptr)));
+    Held g, u, d;  ///< u only with a gate
+    __device__ void load(const T* h, const T* da, std::int64_t width) {
+        g = load_held<step>(h);
+        d = load_held<step>(da);
+        if constexpr (gate) u = load_held<step>(h + width);
+    }
+};
+
 /// Gradient by the gate and the other half; the output goes over da.
 template <class F, bool gate, class T, int step, class A>
-__device__ inline void backward_again_at(T* dh, T* da, const T* h, std::int64_t width,
-                                         Few<A, (gate ? 2 : 1) * step>& sums) {
-    auto g = load_few<step>(h), d = load_few<step>(da);
-    if constexpr (gate) {
-        auto u = load_few<step>(h + width);
+__device__ inline void backward_again_at(T* dh, T* da, std::int64_t width, const RowInputs<gate, T, step>& in,
+                                         A (&sums)[(gate ? 2 : 1) * step]) {
+    Few<T, step> dg, du, a;
 #pragma unroll
-        for (int k = 0; k < step; ++k) {
-            A v = widen(d.v[k]), up = widen(u.v[k]);
-            ValueAndSlope<A> f = F::both(A(widen(g.v[k])));
-            A dg = v * up * f.slope, du = v * f.value;
-            d.v[k] = narrow<T>(f.value * up);
-            g.v[k] = narrow<T>(dg);
-            u.v[k] = narrow<T>(du);
-            sums.v[k] += widen(g.v[k]);
-            sums.v[step + k] += widen(u.v[k]);
-        }
-        store_few(dh + width, u);
-    } else {
-#pragma unroll
-        for (int k = 0; k < step; ++k) {
-            ValueAndSlope<A> f = F::both(A(widen(g.v[k])));
-            g.v[k] = narrow<T>(widen(d.v[k]) * f.slope);
-            d.v[k] = narrow<T>(f.value);
-            sums.v[k] += widen(g.v[k]);
+    for (int k = 0; k < step; ++k) {
+        const A d = in.d[k];
+        const ValueAndSlope<A> f = F::both(A(in.g[k]));
+        if constexpr (gate) {
+            const A up = in.u[k], by_gate = d * up * f.slope, by_up = d * f.value;
+            a.v[k] = narrow<T>(f.value * up);
+            dg.v[k] = narrow<T>(by_gate);
+            du.v[k] = narrow<T>(by_up);
+            sums[k] += by_gate;
+            sums[step + k] += by_up;
+        } else {
+            const A by_h = d * f.slope;
+            a.v[k] = narrow<T>(f.value);
+            dg.v[k] = narrow<T>(by_h);
+            sums[k] += by_h;
         }
     }
-    store_few(dh, g);
-    store_few(da, d);
+    store_few(dh, dg);
+    if constexpr (gate) store_few(dh + width, du);
+    store_few(da, a);
 }
 
 constexpr int lanes = 32, teams = 8, most_pieces = 128;
 
-/// A block has one piece of rows of lanes·step columns; its teams take rows in turn. partial [pieces, columns of h]
-/// receives the column sums of dh, if it is there.
+/// A block has one piece of rows of lanes·step columns; its teams take rows in turn, `ahead` of them asked for before
+/// the first is used. partial [pieces, columns of h] receives the column sums of dh, if it is there.
 template <class F, bool gate, class T, class A, int step>
-__global__ void __launch_bounds__(lanes* teams)
+__global__ void __launch_bounds__(lanes* teams, 3)
     activation_backward_again_kernel(T* dh, T* da, const T* h, A* partial, std::int64_t rows, std::int64_t n,
                                      std::int64_t piece_rows) {
-    constexpr int halves = gate ? 2 : 1;
+    constexpr int halves = gate ? 2 : 1, ahead = gate ? 2 : 4;
     int lane = threadIdx.x % lanes, team = threadIdx.x / lanes;
     std::int64_t col = (blockIdx.x * std::int64_t{lanes} + lane) * step, begin = blockIdx.y * piece_rows;
     std::int64_t end = begin + piece_rows < rows ? begin + piece_rows : rows;
-    Few<A, halves* step> sums = {};
+    A sums[halves * step] = {};
     if (col < n) {
-#pragma unroll 2
-        for (std::int64_t r = begin + team; r < end; r += teams)
-            backward_again_at<F, gate, T, step, A>(dh + r * halves * n + col, da + r * n + col,
-                                                   h + r * halves * n + col, n, sums);
+        for (std::int64_t r0 = begin + team; r0 < end; r0 += ahead * teams) {
+            RowInputs<gate, T, step> in[ahead];
+#pragma unroll
+            for (int q = 0; q < ahead; ++q)
+                if (std::int64_t r = r0 + q * teams; r < end) in[q].load(h + r * halves * n + col, da + r * n + col, n);
+#pragma unroll
+            for (int q = 0; q < ahead; ++q)
+                if (std::int64_t r = r0 + q * teams; r < end)
+                    backward_again_at<F>(dh + r * halves * n + col, da + r * n + col, n, in[q], sums);
+        }
     }
     if (partial == nullptr) return;
     __shared__ A shared[teams][step][lanes];
@@ -186,7 +205,7 @@ __global__ void __launch_bounds__(lanes* teams)
     for (int half = 0; half < halves; ++half) {
         __syncthreads();
 #pragma unroll
-        for (int k = 0; k < step; ++k) shared[team][k][lane] = sums.v[half * step + k];
+        for (int k = 0; k < step; ++k) shared[team][k][lane] = sums[half * step + k];
         __syncthreads();
         for (int i = threadIdx.x; i < lanes * step; i += lanes * teams) {
             std::int64_t c = blockIdx.x * std::int64_t{lanes * step} + i;
@@ -296,7 +315,7 @@ void activation_backward_again(const Exec& exec, ActivationKind kind, Tensor dh,
             });
         });
         TERA_LAUNCHED();
-        if (db) add_column_sums(exec, db, partial);
+        if (db) add_column_sums(exec, {{db, partial}});
     });
 }
 

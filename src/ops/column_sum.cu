@@ -38,8 +38,16 @@ __global__ void __launch_bounds__(lanes* teams)
 }
 
 template <class A>
-__global__ void __launch_bounds__(lanes* teams)
-    add_pieces(A* out, const A* partial, std::int64_t pieces, std::int64_t n) {
+struct Sums {
+    A* out[3];
+    const A* partial[3];
+};
+
+/// Row y of the grid adds sum y.
+template <class A>
+__global__ void __launch_bounds__(lanes* teams) add_pieces(Sums<A> sums, std::int64_t pieces, std::int64_t n) {
+    A* out = sums.out[blockIdx.y];
+    const A* partial = sums.partial[blockIdx.y];
     int lane = threadIdx.x % lanes, team = threadIdx.x / lanes;
     std::int64_t col = blockIdx.x * std::int64_t{lanes} + lane;
     A sum = 0;
@@ -58,13 +66,23 @@ __global__ void __launch_bounds__(lanes* teams)
 
 }  // namespace
 
-void add_column_sums(const Exec& exec, Tensor out, ConstTensor partial) {
+void add_column_sums(const Exec& exec, std::initializer_list<ColumnSums> all) {
     auto launch = [&](auto zero) {
         using A = decltype(zero);
-        add_pieces<<<blocks_for(partial.cols(), lanes), lanes * teams, 0, exec.gpu->stream>>>(
-            out.ptr<A>(), partial.ptr<A>(), partial.rows(), partial.cols());
+        Sums<A> sums{};
+        unsigned count = 0;
+        ConstTensor shape;
+        for (const ColumnSums& one : all) {
+            if (!one.out) continue;
+            shape = one.partial;
+            sums.out[count] = one.out.ptr<A>();
+            sums.partial[count++] = one.partial.ptr<A>();
+        }
+        if (count == 0) return;
+        add_pieces<<<dim3(blocks_for(shape.cols(), lanes), count), lanes * teams, 0, exec.gpu->stream>>>(
+            sums, shape.rows(), shape.cols());
     };
-    partial.dtype == DType::f64 ? launch(double{}) : launch(float{});
+    all.begin()->partial.dtype == DType::f64 ? launch(double{}) : launch(float{});
     TERA_LAUNCHED();
 }
 
@@ -89,7 +107,7 @@ void column_sum(const Exec& exec, Tensor out, ConstTensor x) {
         else
             launch(std::integral_constant<int, 1>{});
         TERA_LAUNCHED();
-        add_column_sums(exec, out, partial);
+        add_column_sums(exec, {{out, partial}});
     });
 }
 

@@ -1,6 +1,7 @@
 // out [N] += Σ over rows of x [T,N], in fixed pieces of rows added in order: the same bits for any number of threads.
 #pragma once
 
+#include <initializer_list>
 #include <vector>
 
 #include "core/exec.h"
@@ -8,8 +9,12 @@
 namespace tera::ops::cuda {
 
 void column_sum(const Exec& exec, Tensor out, ConstTensor x);
-/// out [N] += Σ over rows of partial [P,N], in order.
-void add_column_sums(const Exec& exec, Tensor out, ConstTensor partial);
+/// out [N] += Σ over rows of partial [P,N], in order; up to three of one size at once, those without an `out` left out.
+struct ColumnSums {
+    Tensor out;
+    ConstTensor partial;
+};
+void add_column_sums(const Exec& exec, std::initializer_list<ColumnSums> sums);
 
 }  // namespace tera::ops::cuda
 

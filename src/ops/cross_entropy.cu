@@ -1,5 +1,5 @@
-// One block per token. The row is read twice: once for its maximum and sum (together, rescaling as the maximum grows),
-// once to write the gradient in its place.
+// One block per token. The row is used twice: once for its maximum and sum (together, rescaling as the maximum grows),
+// once to write the gradient in its place. What fits of it stays in shared memory in between.
 #include "ops/cross_entropy.h"
 #include "ops/cuda_types.cuh"
 
@@ -18,29 +18,45 @@ __device__ MaxSum<A> reduce_max_sum(MaxSum<A> x) {
     return {top, sum};
 }
 
-constexpr int threads = 512, ahead = 4;
+constexpr int ahead = 4;
 
-/// Calls f(pack, its index) for this thread's packs of a row, several of them asked for before the first is used.
-template <int step, class T, class F>
-__device__ void each_pack(const T* z, int packs_in_row, const F& f) {
-    for (int i = static_cast<int>(threadIdx.x); i < packs_in_row; i += ahead * threads) {
-        decltype(load_held<step>(z)) held[ahead];
+/// Packs of a row of logits as a block's threads see them: thread t has t, t + threads, ... The first `held` are kept.
+template <class T, int step>
+struct Row {
+    using Held = decltype(load_held<step>(static_cast<const T*>(nullptr)));
+    T* z;
+    Held* kept;
+    int packs, held;
+
+    /// Calls f(pack, its index), several packs asked for before the first is used.
+    template <bool again, class F>
+    __device__ void each(const F& f) const {
+        const int threads = static_cast<int>(blockDim.x);
+        for (int i = static_cast<int>(threadIdx.x); i < packs; i += ahead * threads) {
+            Held v[ahead];
 #pragma unroll
-        for (int n = 0; n < ahead; ++n)
-            if (i + n * threads < packs_in_row) held[n] = load_held<step>(z + std::int64_t{i + n * threads} * step);
+            for (int n = 0; n < ahead; ++n)
+                if (int at = i + n * threads; at < packs)
+                    v[n] = again && at < held ? kept[at] : load_held<step>(z + std::int64_t{at} * step);
 #pragma unroll
-        for (int n = 0; n < ahead; ++n)
-            if (i + n * threads < packs_in_row) f(held[n], i + n * threads);
+            for (int n = 0; n < ahead; ++n)
+                if (int at = i + n * threads; at < packs) {
+                    if (!again && at < held) kept[at] = v[n];
+                    f(v[n], at);
+                }
+        }
     }
-}
+};
 
 template <class T, class A, int step>
-__global__ void __launch_bounds__(threads)
-    cross_entropy_kernel(A* loss, T* logits, const std::int32_t* labels, const float* mask, A scale, std::int64_t V) {
+__global__ void __launch_bounds__(1024) cross_entropy_kernel(A* loss, T* logits, const std::int32_t* labels,
+                                                             const float* mask, A scale, std::int64_t V, int held) {
+    extern __shared__ __align__(16) unsigned char memory[];
     T* z = logits + blockIdx.x * V;
-    const int packs_in_row = static_cast<int>(V / step);
+    using Packs = Row<T, step>;
+    const Packs packs{z, reinterpret_cast<typename Packs::Held*>(memory), static_cast<int>(V / step), held};
     MaxSum<A> mine{A(-3.0e38), A(0)};
-    each_pack<step>(z, packs_in_row, [&](const auto& v, int) {
+    packs.template each<false>([&](const auto& v, int) {
         A top = v[0];
 #pragma unroll
         for (int k = 1; k < step; ++k) top = v[k] > top ? v[k] : top;
@@ -57,13 +73,29 @@ __global__ void __launch_bounds__(threads)
     if (!mask) return;
     __syncthreads();
     const A weight = scale * static_cast<A>(mask[blockIdx.x]), factor = weight / row.sum;
-    each_pack<step>(z, packs_in_row, [&](const auto& v, int i) {
+    packs.template each<true>([&](const auto& v, int i) {
         Few<T, step> d;
 #pragma unroll
         for (int k = 0; k < step; ++k)
             d.v[k] = narrow<T>(exp_of(v[k] - row.top) * factor - (i * step + k == label ? weight : A(0)));
         store_few(z + std::int64_t{i} * step, d);
     });
+}
+
+/// Two blocks share a multiprocessor's memory where two whole rows fit, so that one reads while the other computes;
+/// of a longer row as much as fits is kept.
+template <class T, class A, int step>
+void launch(const Exec& exec, A* loss, T* logits, const std::int32_t* labels, const float* mask, A scale,
+            std::int64_t rows, std::int64_t V) {
+    constexpr std::int64_t pack_bytes = step * sizeof(T), most = 220 << 10;
+    const std::int64_t packs = V / step;
+    const bool two = packs * pack_bytes <= most / 2;
+    const std::int64_t held = mask ? std::min(packs, most / pack_bytes) : 0;
+    auto* kernel = cross_entropy_kernel<T, A, step>;
+    const int bytes = static_cast<int>(held * pack_bytes);
+    TERA_CUDA(cudaFuncSetAttribute(kernel, cudaFuncAttributeMaxDynamicSharedMemorySize, bytes));
+    kernel<<<static_cast<unsigned>(rows), two ? 512 : 1024, static_cast<std::size_t>(bytes), exec.gpu->stream>>>(
+        loss, logits, labels, mask, scale, V, static_cast<int>(held));
 }
 
 }  // namespace
@@ -73,15 +105,15 @@ void cross_entropy(const Exec& exec, Tensor loss, Tensor logits, const std::int3
     dispatch_float(logits.dtype, [&](auto zero) {
         using T = decltype(zero);
         using A = acc_t<T>;
-        std::int64_t V = logits.cols();
         constexpr int pack = Pack<device_t<T>>::n;
-        auto rows = static_cast<unsigned>(logits.rows());
-        if (V % pack == 0)
-            cross_entropy_kernel<device_t<T>, A, pack><<<rows, threads, 0, exec.gpu->stream>>>(
-                loss.ptr<A>(), dptr<T>(logits), labels, mask, static_cast<A>(scale), V);
+        auto run = [&](auto step) {
+            launch<device_t<T>, A, decltype(step)::value>(exec, loss.ptr<A>(), dptr<T>(logits), labels, mask,
+                                                          static_cast<A>(scale), logits.rows(), logits.cols());
+        };
+        if (logits.cols() % pack == 0)
+            run(std::integral_constant<int, pack>{});
         else
-            cross_entropy_kernel<device_t<T>, A, 1><<<rows, threads, 0, exec.gpu->stream>>>(
-                loss.ptr<A>(), dptr<T>(logits), labels, mask, static_cast<A>(scale), V);
+            run(std::integral_constant<int, 1>{});
     });
     TERA_LAUNCHED();
 }

@@ -108,9 +108,18 @@ template <int n, class T>
 __device__ inline Few<T, n> load_few(const T* p) {
     return *reinterpret_cast<const Few<T, n>*>(p);
 }
+/// Sixteen bytes go out in one access: left to itself the compiler takes some structs apart.
 template <int n, class T>
 __device__ inline void store_few(T* p, const Few<T, n>& x) {
-    *reinterpret_cast<Few<T, n>*>(p) = x;
+    if constexpr (sizeof x == sizeof(uint4)) {
+        uint4 word;
+        memcpy(&word, &x, sizeof word);
+        asm volatile("st.global.v4.u32 [%0], {%1, %2, %3, %4};" ::"l"(p), "r"(word.x), "r"(word.y), "r"(word.z),
+                     "r"(word.w)
+                     : "memory");
+    } else {
+        *reinterpret_cast<Few<T, n>*>(p) = x;
+    }
 }
 /// Sixteen bytes as they come from memory: four registers whatever T is, while a Pack of a sixteen-bit type takes eight
 /// once its elements are looked at. Elements are widened each time they are used.
@@ -155,9 +164,20 @@ bool packs(std::int64_t cols) {
     return cols % Pack<T>::n == 0;
 }
 
-/// By the hardware's own exponential in f32: two units in the last place.
-__device__ inline float exp_of(float x) { return __expf(x); }
+/// By the hardware's own exponential in f32: two units in the last place; below 2^-126 it is 0.
+__device__ inline float exp_of(float x) {
+    float y;
+    asm("ex2.approx.ftz.f32 %0, %1;" : "=f"(y) : "f"(x * 1.4426950408889634f));
+    return y;
+}
 __device__ inline double exp_of(double x) { return exp(x); }
+/// 1/x for x >= 2^-126, infinity included: one unit in the last place in f32.
+__device__ inline float reciprocal(float x) {
+    float y;
+    asm("rcp.approx.ftz.f32 %0, %1;" : "=f"(y) : "f"(x));
+    return y;
+}
+__device__ inline double reciprocal(double x) { return 1 / x; }
 
 /// Sum over the warp, on every lane.
 template <class A>

@@ -1,22 +1,12 @@
-// LayerNorm and RMSNorm over rows. Forward: a row lies in the registers of one warp, or of one block where it is wider.
-// Backward: a fixed number of blocks walk the rows, each thread summing the gradients of its own columns; a second
-// kernel adds the blocks' sums in order.
-#include "ops/column_sum.h"
-#include "ops/cuda_types.cuh"
-#include "ops/norm_backends.h"
+// LayerNorm and RMSNorm over rows, forward: a row lies in the registers of one warp, or of one block where it is wider.
+// And over heads, both ways.
+#include "ops/norm_cuda.cuh"
 
 namespace tera::ops::cuda {
 namespace {
 
 // Enough to fill any GPU; fixed, so that sums and scratch memory are the same on all.
-constexpr std::int64_t backward_blocks = 396, head_backward_blocks = 2112;
-
-struct Spec {
-    bool rms;
-    float one_plus;
-    double eps;
-};
-Spec spec_of(const NormSpec& s) { return {s.rms, s.one_plus ? 1.0f : 0.0f, s.eps}; }
+constexpr std::int64_t head_backward_blocks = 2112;
 
 /// Any width; reads the row three times.
 template <class T, class A>
@@ -109,123 +99,6 @@ __global__ void __launch_bounds__(forward_threads)
     }
 }
 
-constexpr int backward_threads = 512;  // at most
-
-template <class T, class A>
-struct BackwardArgs {
-    T* dx;
-    const T *dy, *x, *w;
-    const A *mean, *rstd;
-    A* partial[3];  ///< [blocks, n] each: dw, db, column sums of dx as it came; null: not wanted
-    std::int64_t rows;
-    int n;
-    Spec spec;
-};
-
-/// Rows that a block works on at once: enough bytes on their way to keep the memory busy while sums are waited for.
-template <class T, int step, int groups>
-constexpr int rows_at_once = sizeof(T) > 4 || step == 1 ? 1
-                             : groups == 1              ? 4
-                             : groups == 2              ? 2
-                                                        : 1;
-
-/// `rows_at_once` neighbouring rows, then those a grid's width further on. A thread owns `groups` groups of `step`
-/// columns, a block's width apart.
-template <class T, class A, int step, int groups>
-__global__ void __maxnreg__(groups == 1 ? 96 : 128) norm_backward_rows(BackwardArgs<T, A> io) {
-    constexpr int R = rows_at_once<T, step, groups>;
-    using Held = decltype(load_held<step>(io.x));
-    static_assert(step == 1 || step == Raw<T>::n);
-    __shared__ A places[2][backward_threads / 32][2 * R];  // by turns, so that one barrier a round is enough
-    const int first = static_cast<int>(threadIdx.x) * step, stride = static_cast<int>(blockDim.x) * step, n = io.n;
-    const int warps = static_cast<int>(blockDim.x) / 32;
-    A sums[3][groups][step] = {};
-    Held weight[groups];
-#pragma unroll
-    for (int g = 0; g < groups; ++g)
-        if (int i = first + g * stride; i < n) weight[g] = load_held<step>(io.w + i);
-    const A one_plus = static_cast<A>(io.spec.one_plus), share = A(1) / static_cast<A>(n);
-    int turn = 0;
-    for (std::int64_t r0 = std::int64_t{blockIdx.x} * R; r0 < io.rows; r0 += std::int64_t{gridDim.x} * R, turn ^= 1) {
-        Held dy[R][groups], x[R][groups], dx[R][groups];
-        A mean[R], rstd[R], dot[R], sum[R];
-#pragma unroll
-        for (int q = 0; q < R; ++q) {
-            const std::int64_t r = r0 + q < io.rows ? r0 + q : r0;  // a row too many is read and not used
-#pragma unroll
-            for (int g = 0; g < groups; ++g)
-                if (int i = first + g * stride; i < n) {
-                    dy[q][g] = load_held<step>(io.dy + r * n + i);
-                    x[q][g] = load_held<step>(io.x + r * n + i);
-                    dx[q][g] = load_held<step>(io.dx + r * n + i);
-                }
-            mean[q] = io.mean ? io.mean[r] : A(0);
-            rstd[q] = io.rstd[r];
-        }
-#pragma unroll
-        for (int q = 0; q < R; ++q) {
-            dot[q] = sum[q] = 0;
-            if (r0 + q >= io.rows) continue;
-#pragma unroll
-            for (int g = 0; g < groups; ++g)
-                if (first + g * stride < n)
-#pragma unroll
-                    for (int k = 0; k < step; ++k) {
-                        A d = dy[q][g][k], xhat = (x[q][g][k] - mean[q]) * rstd[q];
-                        A scaled = d * (one_plus + weight[g][k]);
-                        dot[q] += scaled * xhat;
-                        sum[q] += scaled;
-                        sums[0][g][k] += d * xhat;
-                        sums[1][g][k] += d;
-                        sums[2][g][k] += dx[q][g][k];
-                    }
-        }
-#pragma unroll
-        for (int q = 0; q < R; ++q) {
-            dot[q] = warp_sum(dot[q]);
-            sum[q] = warp_sum(sum[q]);
-            if ((threadIdx.x & 31) == 0) {
-                places[turn][threadIdx.x >> 5][2 * q] = dot[q];
-                places[turn][threadIdx.x >> 5][2 * q + 1] = sum[q];
-            }
-            dot[q] = sum[q] = 0;
-        }
-        __syncthreads();
-        for (int w = 0; w < warps; ++w)
-#pragma unroll
-            for (int q = 0; q < R; ++q) {
-                dot[q] += places[turn][w][2 * q];
-                sum[q] += places[turn][w][2 * q + 1];
-            }
-#pragma unroll
-        for (int q = 0; q < R; ++q) {
-            if (r0 + q >= io.rows) continue;
-            const A slope = dot[q] * share, shift = io.spec.rms ? A(0) : sum[q] * share;
-#pragma unroll
-            for (int g = 0; g < groups; ++g) {
-                int i = first + g * stride;
-                if (i >= n) continue;
-                Few<T, step> out;
-#pragma unroll
-                for (int k = 0; k < step; ++k) {
-                    A d = dy[q][g][k], xhat = (x[q][g][k] - mean[q]) * rstd[q];
-                    A change = rstd[q] * (d * (one_plus + weight[g][k]) - shift - xhat * slope);
-                    out.v[k] = narrow<T>(dx[q][g][k] + change);
-                }
-                store_few(io.dx + (r0 + q) * n + i, out);
-            }
-        }
-    }
-#pragma unroll
-    for (int which = 0; which < 3; ++which)
-        if (A* to = io.partial[which])
-#pragma unroll
-            for (int g = 0; g < groups; ++g)
-                if (int i = first + g * stride; i < n)
-#pragma unroll
-                    for (int k = 0; k < step; ++k) to[blockIdx.x * std::int64_t{n} + i + k] = sums[which][g][k];
-}
-
 /// One warp per (token, head); the weight sums of a block's heads stay in shared memory.
 template <class T, class A>
 __global__ void head_norm_kernel(T* out, A* mean_out, A* rstd_out, const T* qkv, const T* wq, const T* bq, const T* wk,
@@ -316,57 +189,6 @@ __global__ void add_head_partials(A* dwq, A* dbq, A* dwk, A* dbk, const A* parti
     }
 }
 
-template <class A>
-A* optional(const Tensor& t) {
-    return t ? t.ptr<A>() : nullptr;
-}
-template <class T>
-const device_t<T>* optional_in(const ConstTensor& t) {
-    return t ? dptr<T>(t) : nullptr;
-}
-
-/// Calls f with the smallest of the given sizes, in rising order, that covers `need`; false if none does.
-template <int... sizes, class F>
-bool with_least(std::int64_t need, const F& f) {
-    bool done = false;
-    auto attempt = [&](auto size) {
-        if (done || need > decltype(size)::value) return;
-        f(size);
-        done = true;
-    };
-    (attempt(std::integral_constant<int, sizes>{}), ...);
-    return done;
-}
-
-/// Returns how many blocks ran, each of which left its partial sums.
-template <class T>
-std::int64_t launch_backward(const Exec& exec, const BackwardArgs<device_t<T>, acc_t<T>>& args) {
-    using D = device_t<T>;
-    std::int64_t blocks = 0;
-    auto launch = [&](auto step, auto groups) {
-        constexpr int width = decltype(step)::value, count = decltype(groups)::value;
-        auto* kernel = norm_backward_rows<D, acc_t<T>, width, count>;
-        const std::int64_t needed = ((args.n + width - 1) / width + count - 1) / count;
-        const int threads = static_cast<int>((needed + 31) / 32 * 32);
-        // As many blocks as run at once: a second wave would find most of the GPU idle.
-        int per_multiprocessor = 0;
-        TERA_CUDA(cudaOccupancyMaxActiveBlocksPerMultiprocessor(&per_multiprocessor, kernel, threads, 0));
-        constexpr std::int64_t R = rows_at_once<D, width, count>;
-        blocks = std::min(
-            {(args.rows + R - 1) / R, backward_blocks, std::int64_t{per_multiprocessor} * exec.gpu->multiprocessors});
-        kernel<<<static_cast<unsigned>(blocks), static_cast<unsigned>(threads), 0, exec.gpu->stream>>>(args);
-    };
-    constexpr int pack = Pack<D>::n;
-    std::int64_t rounds = (args.n + backward_threads - 1) / backward_threads;
-    if (packs<D>(args.n) && with_least<1, 2, 4, 16>((rounds + pack - 1) / pack, [&](auto groups) {
-            launch(std::integral_constant<int, pack>{}, groups);
-        }))
-        return blocks;
-    bool fits = with_least<2, 8, 32>(rounds, [&](auto groups) { launch(std::integral_constant<int, 1>{}, groups); });
-    TERA_CHECK(fits, "norm over too wide a row: ", args.n);
-    return blocks;
-}
-
 }  // namespace
 
 void norm(const Exec& exec, const NormSpec& spec, Tensor y, ConstTensor x, ConstTensor w, ConstTensor b,
@@ -396,35 +218,6 @@ void norm(const Exec& exec, const NormSpec& spec, Tensor y, ConstTensor x, Const
         }
         norm_any_width<D, A><<<static_cast<unsigned>(rows), 256, 0, stream>>>(
             dptr<T>(y), mean, rstd, dptr<T>(x), dptr<T>(w), optional_in<T>(b), n, spec_of(spec));
-    });
-    TERA_LAUNCHED();
-}
-
-void norm_backward(const Exec& exec, const NormSpec& spec, const NormGrads& grads, ConstTensor dy, ConstTensor x,
-                   ConstTensor w, const NormStats& stats) {
-    dispatch_float(x.dtype, [&](auto zero) {
-        using T = decltype(zero);
-        using A = acc_t<T>;
-        ArenaScope scope(*exec.arena);
-        std::int64_t n = x.cols();
-        const Tensor outs[3] = {grads.dw, grads.db, grads.dx_sum};
-        Tensor partial[3];
-        for (int k = 0; k < 3; ++k)
-            if (outs[k]) partial[k] = exec.tensor(dtype_of<A>, {backward_blocks, n});
-        if (exec.counts() || x.rows() == 0) return;
-        const std::int64_t blocks =
-            launch_backward<T>(exec, {dptr<T>(grads.dx),
-                                      dptr<T>(dy),
-                                      dptr<T>(x),
-                                      dptr<T>(w),
-                                      optional<A>(stats.mean),
-                                      stats.rstd.ptr<A>(),
-                                      {optional<A>(partial[0]), optional<A>(partial[1]), optional<A>(partial[2])},
-                                      x.rows(),
-                                      static_cast<int>(n),
-                                      spec_of(spec)});
-        for (int k = 0; k < 3; ++k)
-            if (outs[k]) add_column_sums(exec, outs[k], partial[k].slice(0, blocks));
     });
     TERA_LAUNCHED();
 }

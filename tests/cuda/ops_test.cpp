@@ -130,9 +130,9 @@ TEST_P(CudaOps, norms) {
     for (bool rms : {false, true})
         for (auto [rows, n] : {std::array<std::int64_t, 2>{70, 512},
                                {5, 33},
-                               {700, 2304},
+                               {1703, 2304},
                                {3, 9000},
-                               {401, 96},
+                               {7001, 96},
                                {9, 4096},
                                {5, 8192},
                                {2, 16384},
@@ -274,7 +274,7 @@ TEST_P(CudaOps, embedding_gradients_of_tokens_met_often_and_rarely) {
 
 TEST_P(CudaOps, cross_entropy) {
     DType acc = acc_dtype(GetParam());
-    for (std::int64_t V : {1000, 333, 50304}) {
+    for (std::int64_t V : {1000, 333, 50304, 70000, 151936}) {  // kept whole, two rows or one at a time, or in part
         Tensor z = w_.random(GetParam(), {9, V}, 6), loss = w_.zeros(acc, {9}), wide = w_.zeros(acc, {9, V});
         Tensor gz = gpu().up(z), gloss = gpu().up(loss);
         convert(w_.ctx.temp, wide, z);

@@ -1,0 +1,316 @@
+// Gradients of LayerNorm and RMSNorm over rows: a fixed number of blocks walk the rows, each thread summing the
+// gradients of its own columns; a second kernel adds the blocks' sums in order.
+#include <cuda_pipeline.h>
+
+#include "ops/column_sum.h"
+#include "ops/norm_cuda.cuh"
+
+namespace tera::ops::cuda {
+namespace {
+
+// Enough to fill any GPU; fixed, so that sums and scratch memory are the same on all. Narrow rows make small blocks.
+constexpr std::int64_t backward_blocks(std::int64_t n) { return n <= 1024 ? 1056 : 396; }
+
+constexpr int backward_threads = 512;  // at most
+// Of norm_backward_narrow: rows a round, rounds on their way, shared memory a thread.
+constexpr int narrow_rows = 2, rounds_ahead = 3;
+constexpr std::size_t ring_bytes = std::size_t{rounds_ahead} * narrow_rows * 3 * 16;
+
+template <class T, class A>
+struct BackwardArgs {
+    T* dx;
+    const T *dy, *x, *w;
+    const A *mean, *rstd;
+    A* partial[3];  ///< [blocks, n] each: dw, db, column sums of dx as it came; null: not wanted
+    std::int64_t rows;
+    int n;
+    Spec spec;
+};
+
+/// Rows of at most a pack per thread. What the next rounds need is on its way into shared memory while
+/// this one is worked on; every thread reads only what it has copied itself.
+template <class T, class A>
+__global__ void __maxnreg__(80) norm_backward_narrow(BackwardArgs<T, A> io) {
+    constexpr int step = Pack<T>::n, R = narrow_rows;
+    extern __shared__ __align__(16) unsigned char ring[];  // [rounds_ahead][R][dy, x, dx][threads] packs
+    __shared__ A places[2][backward_threads / 32][2 * R];  // by turns, so that one barrier a round is enough
+    const int i = static_cast<int>(threadIdx.x) * step, n = io.n, warps = static_cast<int>(blockDim.x) / 32;
+    const std::int64_t hop = std::int64_t{gridDim.x} * R;
+    const bool mine = i < n;
+    const auto slot = [&](int round, int q, int which) {
+        return reinterpret_cast<Raw<T>*>(ring) + ((round * R + q) * 3 + which) * blockDim.x + threadIdx.x;
+    };
+    const auto fetch = [&](std::int64_t r0, int round) {
+#pragma unroll
+        for (int q = 0; q < R; ++q)
+            if (r0 + q < io.rows && mine) {
+                const std::int64_t at = (r0 + q) * n + i;
+                __pipeline_memcpy_async(slot(round, q, 0), io.dy + at, 16);
+                __pipeline_memcpy_async(slot(round, q, 1), io.x + at, 16);
+                __pipeline_memcpy_async(slot(round, q, 2), io.dx + at, 16);
+            }
+        __pipeline_commit();
+    };
+    A sums[3][step] = {}, scale[step] = {}, next_mean[R], next_rstd[R];
+    const auto fetch_stats = [&](std::int64_t r0) {
+#pragma unroll
+        for (int q = 0; q < R; ++q) {
+            next_mean[q] = io.mean && r0 + q < io.rows ? io.mean[r0 + q] : A(0);
+            next_rstd[q] = r0 + q < io.rows ? io.rstd[r0 + q] : A(0);
+        }
+    };
+    if (mine) {
+        const Raw<T> weight = load_raw(io.w + i);
+#pragma unroll
+        for (int k = 0; k < step; ++k) scale[k] = static_cast<A>(io.spec.one_plus) + weight[k];
+    }
+    const A share = A(1) / static_cast<A>(n);
+    std::int64_t r0 = std::int64_t{blockIdx.x} * R;
+#pragma unroll
+    for (int round = 0; round < rounds_ahead - 1; ++round) fetch(r0 + round * hop, round);
+    fetch_stats(r0);
+    int turn = 0, round = 0;
+    for (; r0 < io.rows; r0 += hop, turn ^= 1) {
+        fetch(r0 + (rounds_ahead - 1) * hop, round == 0 ? rounds_ahead - 1 : round - 1);
+        A mean[R], rstd[R], dot[R], sum[R];
+#pragma unroll
+        for (int q = 0; q < R; ++q) {
+            mean[q] = next_mean[q];
+            rstd[q] = next_rstd[q];
+        }
+        fetch_stats(r0 + hop);
+        __pipeline_wait_prior(rounds_ahead - 1);
+        Raw<T> dy[R], x[R], dx[R];
+#pragma unroll
+        for (int q = 0; q < R; ++q) {
+            dot[q] = sum[q] = 0;
+            if (r0 + q >= io.rows || !mine) continue;
+            dy[q] = *slot(round, q, 0);
+            x[q] = *slot(round, q, 1);
+            dx[q] = *slot(round, q, 2);
+#pragma unroll
+            for (int k = 0; k < step; ++k) {
+                A d = dy[q][k], xhat = (x[q][k] - mean[q]) * rstd[q], scaled = d * scale[k];
+                dot[q] += scaled * xhat;
+                sum[q] += scaled;
+                sums[0][k] += d * xhat;
+                sums[1][k] += d;
+                sums[2][k] += dx[q][k];
+            }
+        }
+        round = round + 1 == rounds_ahead ? 0 : round + 1;
+#pragma unroll
+        for (int q = 0; q < R; ++q) {
+            dot[q] = warp_sum(dot[q]);
+            sum[q] = warp_sum(sum[q]);
+            if ((threadIdx.x & 31) == 0) {
+                places[turn][threadIdx.x >> 5][2 * q] = dot[q];
+                places[turn][threadIdx.x >> 5][2 * q + 1] = sum[q];
+            }
+            dot[q] = sum[q] = 0;
+        }
+        __syncthreads();
+        for (int w = 0; w < warps; ++w)
+#pragma unroll
+            for (int q = 0; q < R; ++q) {
+                dot[q] += places[turn][w][2 * q];
+                sum[q] += places[turn][w][2 * q + 1];
+            }
+#pragma unroll
+        for (int q = 0; q < R; ++q) {
+            if (r0 + q >= io.rows || !mine) continue;
+            const A slope = dot[q] * share, shift = io.spec.rms ? A(0) : sum[q] * share;
+            Few<T, step> out;
+#pragma unroll
+            for (int k = 0; k < step; ++k) {
+                A xhat = (x[q][k] - mean[q]) * rstd[q];
+                out.v[k] = narrow<T>(dx[q][k] + rstd[q] * (dy[q][k] * scale[k] - shift - xhat * slope));
+            }
+            store_few(io.dx + (r0 + q) * n + i, out);
+        }
+    }
+    if (!mine) return;
+#pragma unroll
+    for (int which = 0; which < 3; ++which)
+        if (A* to = io.partial[which])
+#pragma unroll
+            for (int k = 0; k < step; ++k) to[blockIdx.x * std::int64_t{n} + i + k] = sums[which][k];
+}
+
+/// Rows that a block works on at once: enough bytes on their way to keep the memory busy while sums are waited for.
+template <class T, int step, int groups>
+constexpr int rows_at_once = sizeof(T) <= 4 && step > 1 && groups == 2 ? 2 : 1;
+
+/// `rows_at_once` neighbouring rows, then those a grid's width further on. A thread owns `groups` groups of `step`
+/// columns, a block's width apart.
+template <class T, class A, int step, int groups>
+__global__ void __maxnreg__(128) norm_backward_rows(BackwardArgs<T, A> io) {
+    constexpr int R = rows_at_once<T, step, groups>;
+    using Held = decltype(load_held<step>(io.x));
+    static_assert(step == 1 || step == Raw<T>::n);
+    __shared__ A places[2][backward_threads / 32][2 * R];  // by turns, so that one barrier a round is enough
+    const int first = static_cast<int>(threadIdx.x) * step, stride = static_cast<int>(blockDim.x) * step, n = io.n;
+    const int warps = static_cast<int>(blockDim.x) / 32;
+    A sums[3][groups][step] = {};
+    Held weight[groups];
+#pragma unroll
+    for (int g = 0; g < groups; ++g)
+        if (int i = first + g * stride; i < n) weight[g] = load_held<step>(io.w + i);
+    const A one_plus = static_cast<A>(io.spec.one_plus), share = A(1) / static_cast<A>(n);
+    int turn = 0;
+    for (std::int64_t r0 = std::int64_t{blockIdx.x} * R; r0 < io.rows; r0 += std::int64_t{gridDim.x} * R, turn ^= 1) {
+        Held dy[R][groups], x[R][groups], dx[R][groups];
+        A mean[R], rstd[R], dot[R], sum[R];
+#pragma unroll
+        for (int q = 0; q < R; ++q) {
+            const std::int64_t r = r0 + q < io.rows ? r0 + q : r0;  // a row too many is read and not used
+#pragma unroll
+            for (int g = 0; g < groups; ++g)
+                if (int i = first + g * stride; i < n) {
+                    dy[q][g] = load_held<step>(io.dy + r * n + i);
+                    x[q][g] = load_held<step>(io.x + r * n + i);
+                    dx[q][g] = load_held<step>(io.dx + r * n + i);
+                }
+            mean[q] = io.mean ? io.mean[r] : A(0);
+            rstd[q] = io.rstd[r];
+        }
+#pragma unroll
+        for (int q = 0; q < R; ++q) {
+            dot[q] = sum[q] = 0;
+            if (r0 + q >= io.rows) continue;
+#pragma unroll
+            for (int g = 0; g < groups; ++g)
+                if (first + g * stride < n)
+#pragma unroll
+                    for (int k = 0; k < step; ++k) {
+                        A d = dy[q][g][k], xhat = (x[q][g][k] - mean[q]) * rstd[q];
+                        A scaled = d * (one_plus + weight[g][k]);
+                        dot[q] += scaled * xhat;
+                        sum[q] += scaled;
+                        sums[0][g][k] += d * xhat;
+                        sums[1][g][k] += d;
+                        sums[2][g][k] += dx[q][g][k];
+                    }
+        }
+#pragma unroll
+        for (int q = 0; q < R; ++q) {
+            dot[q] = warp_sum(dot[q]);
+            sum[q] = warp_sum(sum[q]);
+            if ((threadIdx.x & 31) == 0) {
+                places[turn][threadIdx.x >> 5][2 * q] = dot[q];
+                places[turn][threadIdx.x >> 5][2 * q + 1] = sum[q];
+            }
+            dot[q] = sum[q] = 0;
+        }
+        __syncthreads();
+        for (int w = 0; w < warps; ++w)
+#pragma unroll
+            for (int q = 0; q < R; ++q) {
+                dot[q] += places[turn][w][2 * q];
+                sum[q] += places[turn][w][2 * q + 1];
+            }
+#pragma unroll
+        for (int q = 0; q < R; ++q) {
+            if (r0 + q >= io.rows) continue;
+            const A slope = dot[q] * share, shift = io.spec.rms ? A(0) : sum[q] * share;
+#pragma unroll
+            for (int g = 0; g < groups; ++g) {
+                int i = first + g * stride;
+                if (i >= n) continue;
+                Few<T, step> out;
+#pragma unroll
+                for (int k = 0; k < step; ++k) {
+                    A d = dy[q][g][k], xhat = (x[q][g][k] - mean[q]) * rstd[q];
+                    A change = rstd[q] * (d * (one_plus + weight[g][k]) - shift - xhat * slope);
+                    out.v[k] = narrow<T>(dx[q][g][k] + change);
+                }
+                store_few(io.dx + (r0 + q) * n + i, out);
+            }
+        }
+    }
+#pragma unroll
+    for (int which = 0; which < 3; ++which)
+        if (A* to = io.partial[which])
+#pragma unroll
+            for (int g = 0; g < groups; ++g)
+                if (int i = first + g * stride; i < n)
+#pragma unroll
+                    for (int k = 0; k < step; ++k) to[blockIdx.x * std::int64_t{n} + i + k] = sums[which][g][k];
+}
+
+/// As many blocks as run at once, if there are rows for them: a second wave would find most of the GPU idle.
+template <class Kernel, class T, class A>
+std::int64_t launch_resident(const Exec& exec, Kernel* kernel, const BackwardArgs<T, A>& args, std::int64_t threads,
+                             std::size_t shared_bytes, std::int64_t rows_at_once) {
+    const int whole_warps = static_cast<int>((threads + 31) / 32 * 32);
+    shared_bytes *= static_cast<std::size_t>(whole_warps);
+    if (shared_bytes > 0)
+        TERA_CUDA(
+            cudaFuncSetAttribute(kernel, cudaFuncAttributeMaxDynamicSharedMemorySize, static_cast<int>(shared_bytes)));
+    int per_multiprocessor = 0;
+    TERA_CUDA(cudaOccupancyMaxActiveBlocksPerMultiprocessor(&per_multiprocessor, kernel, whole_warps, shared_bytes));
+    const std::int64_t blocks = std::min({(args.rows + rows_at_once - 1) / rows_at_once, backward_blocks(args.n),
+                                          std::int64_t{per_multiprocessor} * exec.gpu->multiprocessors});
+    kernel<<<static_cast<unsigned>(blocks), static_cast<unsigned>(whole_warps), shared_bytes, exec.gpu->stream>>>(args);
+    return blocks;
+}
+
+/// Returns how many blocks ran, each of which left its partial sums.
+template <class T>
+std::int64_t launch_backward(const Exec& exec, const BackwardArgs<device_t<T>, acc_t<T>>& args) {
+    using D = device_t<T>;
+    using A = acc_t<T>;
+    constexpr int pack = Pack<D>::n;
+    if (packs<D>(args.n) && args.n <= pack * backward_threads)
+        return launch_resident(exec, norm_backward_narrow<D, A>, args, args.n / pack, ring_bytes, narrow_rows);
+    std::int64_t blocks = 0;
+    auto launch = [&](auto step, auto groups) {
+        constexpr int width = decltype(step)::value, count = decltype(groups)::value;
+        const std::int64_t threads = ((args.n + width - 1) / width + count - 1) / count;
+        blocks = launch_resident(exec, norm_backward_rows<D, A, width, count>, args, threads, 0,
+                                 rows_at_once<D, width, count>);
+    };
+    std::int64_t rounds = (args.n + backward_threads - 1) / backward_threads;
+    if (packs<D>(args.n) && with_least<2, 4, 16>((rounds + pack - 1) / pack, [&](auto groups) {
+            launch(std::integral_constant<int, pack>{}, groups);
+        }))
+        return blocks;
+    bool fits = with_least<2, 8, 32>(rounds, [&](auto groups) { launch(std::integral_constant<int, 1>{}, groups); });
+    TERA_CHECK(fits, "norm over too wide a row: ", args.n);
+    return blocks;
+}
+
+}  // namespace
+
+void norm_backward(const Exec& exec, const NormSpec& spec, const NormGrads& grads, ConstTensor dy, ConstTensor x,
+                   ConstTensor w, const NormStats& stats) {
+    dispatch_float(x.dtype, [&](auto zero) {
+        using T = decltype(zero);
+        using A = acc_t<T>;
+        ArenaScope scope(*exec.arena);
+        std::int64_t n = x.cols();
+        const Tensor outs[3] = {grads.dw, grads.db, grads.dx_sum};
+        Tensor partial[3];
+        for (int k = 0; k < 3; ++k)
+            if (outs[k]) partial[k] = exec.tensor(dtype_of<A>, {backward_blocks(n), n});
+        if (exec.counts() || x.rows() == 0) return;
+        const std::int64_t blocks =
+            launch_backward<T>(exec, {dptr<T>(grads.dx),
+                                      dptr<T>(dy),
+                                      dptr<T>(x),
+                                      dptr<T>(w),
+                                      optional<A>(stats.mean),
+                                      stats.rstd.ptr<A>(),
+                                      {optional<A>(partial[0]), optional<A>(partial[1]), optional<A>(partial[2])},
+                                      x.rows(),
+                                      static_cast<int>(n),
+                                      spec_of(spec)});
+        const auto sums = [&](int k) {
+            return outs[k] ? ColumnSums{outs[k], partial[k].slice(0, blocks)} : ColumnSums{};
+        };
+        add_column_sums(exec, {sums(0), sums(1), sums(2)});
+    });
+    TERA_LAUNCHED();
+}
+
+}  // namespace tera::ops::cuda
