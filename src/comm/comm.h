@@ -66,9 +66,16 @@ class Comm {
     /// `data` may be overwritten by what follows on exec.
     void send(const Exec& exec, ConstTensor data, int to);
     void recv(const Exec& exec, Tensor data, int from);
-    /// Before the first send of tensors in device memory: at most so many of at most so many bytes are on their way to
-    /// a rank; one more waits on exec for the first to arrive.
-    virtual void expect_messages(int on_their_way, std::size_t bytes);
+    /// Messages of tensors in device memory.
+    struct Mail {
+        int to = -1, from = -1;  ///< ranks; -1: none
+        int on_their_way = 0;    ///< at most so many at a time; one more waits on exec for the first to arrive
+        std::size_t bytes = 0;   ///< of the largest
+    };
+    /// Makes the connections for collectives of tensors in device memory, and for such messages. To be called once by
+    /// all ranks, before any of them works on its device: libraries may wait for the device meanwhile.
+    virtual void connect() {}
+    virtual void connect_mail(const Mail&) {}
     virtual void barrier() = 0;
     /// This rank cannot go on: whatever its device waits for ends. The communicator can only be destroyed then.
     virtual void abandon() noexcept {}

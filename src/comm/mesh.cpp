@@ -88,6 +88,17 @@ Mesh::Mesh(const MeshShape& shape, Comm& world)
     if (shape.pp > 1) pp_back_ = world.group(group_over(shape, {Axis::pp}, world.rank()));
 }
 
+void Mesh::connect(bool world) const {
+    const AxisSet gradients{Axis::dp, Axis::cp}, model{Axis::tp, Axis::pp};
+    // Every rank comes to them in this order.
+    for (const AxisSet axes : {AxisSet{Axis::tp}, AxisSet{Axis::cp}, AxisSet{Axis::pp}, gradients, model}) {
+        if (world && axes == model) continue;
+        if (const auto found = groups_.find(axes.bits); found != groups_.end()) found->second->connect();
+    }
+    if (world) world_->connect();
+    if (embedding_) embedding_->connect();
+}
+
 Comm& Mesh::over(AxisSet axes) const {
     const auto found = groups_.find(axes.bits);
     if (found != groups_.end()) return *found->second;

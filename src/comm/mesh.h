@@ -63,6 +63,10 @@ class Mesh {
     /// Null on the stages between first and last, and where there is one stage.
     Comm* embedding() const { return embedding_.get(); }
 
+    /// Makes the connections of all groups that tensors in device memory are sent over (Comm::connect). world: of all
+    /// ranks too.
+    void connect(bool world) const;
+
     /// What this rank has sent, by what it was for: "tensor", "context", "data" (gradients and values, over context
     /// ranks too), "pipeline", "tied embedding", "agreement" (norms, losses).
     std::map<std::string, Traffic> traffic() const;

@@ -4,12 +4,12 @@
 
 #if defined(TERA_WITH_CUDA) && __has_include(<nccl.h>)
 
-#include <map>
 #include <vector>
 
 #include "comm/nccl_library.h"
 #include "core/cuda/check.h"
 #include "core/cuda/gpu.h"
+#include "core/lane.h"
 
 #define TERA_NCCL(function, ...) check_nccl(nccl().function(__VA_ARGS__), #function)
 
@@ -37,6 +37,10 @@ ncclDataType_t type_of(DType dtype) {
 
 std::size_t count_of(const ConstTensor& t) { return static_cast<std::size_t>(t.numel()); }
 
+cudaStream_t stream_of(const Exec& exec) {
+    return exec.lane == nullptr ? exec.gpu->stream : static_cast<cudaStream_t>(exec.lane->stream());
+}
+
 /// What all communicators of a rank have in common.
 struct Rank {
     Rank(Gpu& g, Progress* p) : gpu(g), progress(p) {
@@ -49,9 +53,9 @@ struct Rank {
     Rank(const Rank&) = delete;
     Rank& operator=(const Rank&) = delete;
 
-    /// The stream has just been given this call.
-    void enqueued(const char* call, const ConstTensor& data, int ranks) {
-        TERA_CUDA(cudaEventRecord(last, gpu.stream));
+    /// exec's queue has just been given this call.
+    void enqueued(const Exec& exec, const char* call, const ConstTensor& data, int ranks) {
+        TERA_CUDA(cudaEventRecord(last, stream_of(exec)));
         if (progress == nullptr) return;
         progress->enqueue_call(cat(call, " of ", data.numel(), " ", name_of(data.dtype), " over ", ranks, " ranks"),
                                [this] {
@@ -62,7 +66,7 @@ struct Rank {
 
     Gpu& gpu;
     Progress* progress;
-    cudaEvent_t last = nullptr;  ///< behind the last call on the computing stream
+    cudaEvent_t last = nullptr;  ///< behind the last call
     std::vector<ncclComm_t> all;
     bool abandoned = false;
 };
@@ -124,7 +128,7 @@ class NcclComm final : public Comm {
         : shared_(std::move(rank)), owned_(std::move(host)), host_(*owned_) {}
 
     ~NcclComm() override {
-        outboxes_.clear();
+        outbox_.reset();
         if (shared_->abandoned) return;
         for (const ncclComm_t comm : own_) nccl().destroy(comm);
         for (const ncclComm_t comm : own_) std::erase(shared_->all, comm);
@@ -136,10 +140,24 @@ class NcclComm final : public Comm {
     std::unique_ptr<Comm> group(const std::vector<int>& members) override {
         return std::make_unique<NcclComm>(shared_, host_.group(members));
     }
-    void expect_messages(int on_their_way, std::size_t bytes) override {
-        TERA_CHECK(outboxes_.empty(), "messages are sent already");
-        places_ = on_their_way;
-        message_bytes_ = bytes;
+    void connect() override {
+        if (size() == 1 || whole_ != nullptr) return;
+        ncclUniqueId id{};
+        if (rank() == 0) TERA_NCCL(new_id, &id);
+        host_.broadcast(host_exec(), bytes_of(id), 0);
+        whole_ = join(id, size(), rank());
+    }
+    /// Ranks with an even number begin with what they send, the others with what they receive, so that each finds the
+    /// other end at the same connection.
+    void connect_mail(const Mail& mail) override {
+        const auto out = [&] {
+            if (mail.to >= 0)
+                outbox_ = std::make_unique<Outbox>(*shared_, pair(mail.to, true), mail.on_their_way, mail.bytes);
+        };
+        if (rank() % 2 == 0) out();
+        if (mail.from >= 0) inbox_ = pair(mail.from, false);
+        if (rank() % 2 != 0) out();
+        mail_ = mail;
     }
     void abandon() noexcept override {
         if (shared_->abandoned) return;
@@ -151,43 +169,36 @@ class NcclComm final : public Comm {
     void do_all_reduce(const Exec& exec, Tensor data, Reduce op) override {
         if (data.device == Device::cpu) return host_.all_reduce(exec, data, op);
         TERA_NCCL(all_reduce, data.data, data.data, count_of(data), type_of(data.dtype),
-                  op == Reduce::max ? ncclMax : ncclSum, whole(), exec.gpu->stream);
-        shared_->enqueued("all_reduce", data, size());
+                  op == Reduce::max ? ncclMax : ncclSum, whole(), stream_of(exec));
+        shared_->enqueued(exec, "all_reduce", data, size());
     }
     void do_all_gather(const Exec& exec, ConstTensor in, Tensor out) override {
         if (in.device == Device::cpu) return host_.all_gather(exec, in, out);
-        TERA_NCCL(all_gather, in.data, out.data, count_of(in), type_of(in.dtype), whole(), exec.gpu->stream);
-        shared_->enqueued("all_gather", in, size());
+        TERA_NCCL(all_gather, in.data, out.data, count_of(in), type_of(in.dtype), whole(), stream_of(exec));
+        shared_->enqueued(exec, "all_gather", in, size());
     }
     void do_reduce_scatter(const Exec& exec, ConstTensor in, Tensor out) override {
         if (in.device == Device::cpu) return host_.reduce_scatter(exec, in, out);
         TERA_NCCL(reduce_scatter, in.data, out.data, count_of(out), type_of(in.dtype), ncclSum, whole(),
-                  exec.gpu->stream);
-        shared_->enqueued("reduce_scatter", in, size());
+                  stream_of(exec));
+        shared_->enqueued(exec, "reduce_scatter", in, size());
     }
     void do_broadcast(const Exec& exec, Tensor data, int root) override {
         if (data.device == Device::cpu) return host_.broadcast(exec, data, root);
-        TERA_NCCL(broadcast, data.data, data.data, count_of(data), type_of(data.dtype), root, whole(),
-                  exec.gpu->stream);
-        shared_->enqueued("broadcast", data, size());
+        TERA_NCCL(broadcast, data.data, data.data, count_of(data), type_of(data.dtype), root, whole(), stream_of(exec));
+        shared_->enqueued(exec, "broadcast", data, size());
     }
     void do_send(const Exec& exec, ConstTensor data, int to) override {
         if (data.device == Device::cpu) return host_.send(exec, data, to);
-        if (data.numel() == 0) return;
-        auto& box = outboxes_[to];
-        if (!box) {
-            TERA_CHECK(places_ > 0, "messages were not announced");
-            box = std::make_unique<Outbox>(*shared_, pair(exec, to, true), places_, message_bytes_);
-        }
-        box->send(data);
+        TERA_CHECK(outbox_ && to == mail_.to, "no connection from rank ", rank(), " to ", to);
+        if (data.numel() > 0) outbox_->send(data);
     }
     void do_recv(const Exec& exec, Tensor data, int from) override {
         if (data.device == Device::cpu) return host_.recv(exec, data, from);
+        TERA_CHECK(inbox_ != nullptr && from == mail_.from, "no connection from rank ", from, " to ", rank());
         if (data.numel() == 0) return;
-        ncclComm_t& comm = senders_[from];
-        if (comm == nullptr) comm = pair(exec, from, false);
-        TERA_NCCL(recv, data.data, count_of(data), type_of(data.dtype), 0, comm, exec.gpu->stream);
-        shared_->enqueued("message", data, 2);
+        TERA_NCCL(recv, data.data, count_of(data), type_of(data.dtype), 0, inbox_, stream_of(exec));
+        shared_->enqueued(exec, "message", data, 2);
     }
 
   private:
@@ -202,23 +213,20 @@ class NcclComm final : public Comm {
         shared_->all.push_back(comm);
         return comm;
     }
+    Exec host_exec() { return {Device::cpu, &no_memory_, nullptr, nullptr}; }
     /// All members.
-    ncclComm_t whole() {
-        if (whole_ != nullptr) return whole_;
-        ncclUniqueId id{};
-        if (rank() == 0) TERA_NCCL(new_id, &id);
-        Arena none;
-        host_.broadcast({Device::cpu, &none, nullptr, nullptr}, bytes_of(id), 0);
-        return whole_ = join(id, size(), rank());
+    ncclComm_t whole() const {
+        TERA_CHECK(whole_ != nullptr, "a group of ", size(), " ranks that is not connected");
+        return whole_;
     }
     /// From one rank, number 0 there, to another.
-    ncclComm_t pair(const Exec& exec, int other, bool sends) {
+    ncclComm_t pair(int other, bool sends) {
         ncclUniqueId id{};
         if (sends) {
             TERA_NCCL(new_id, &id);
-            host_.send(exec, bytes_of(id), other);
+            host_.send(host_exec(), bytes_of(id), other);
         } else {
-            host_.recv(exec, bytes_of(id), other);
+            host_.recv(host_exec(), bytes_of(id), other);
         }
         return join(id, 2, sends ? 0 : 1);
     }
@@ -226,12 +234,11 @@ class NcclComm final : public Comm {
     std::shared_ptr<Rank> shared_;
     std::unique_ptr<Comm> owned_;
     Comm& host_;
-    int places_ = 0;
-    std::size_t message_bytes_ = 0;
+    Arena no_memory_;
     std::vector<ncclComm_t> own_;
-    ncclComm_t whole_ = nullptr;
-    std::map<int, std::unique_ptr<Outbox>> outboxes_;
-    std::map<int, ncclComm_t> senders_;
+    ncclComm_t whole_ = nullptr, inbox_ = nullptr;
+    Mail mail_;
+    std::unique_ptr<Outbox> outbox_;
 };
 
 }  // namespace

@@ -1,9 +1,10 @@
 // Ranks with a GPU each. Tensors in device memory go over NCCL, along exec's stream; tensors in host memory go over the
 // host's communicator, which also tells the members the id by which NCCL finds them.
 //
-// An NCCL communicator is made when it is first needed: all its members come to the same call, and axes that nobody
-// talks over cost nothing. Each rank that messages are sent to has one of its own, and a stream: a message is copied
-// and waits there for its receiver, while this rank computes on.
+// connect() makes the NCCL communicator of a group; groups that nobody connects cost nothing. Messages from one rank to
+// another have a communicator of their own, and a stream: a message is copied and waits there for its receiver, while
+// this rank computes on. All are made before anything runs on the GPU: NCCL waits for the device when it makes one, and
+// a message on its way would wait for a rank that is waiting here.
 //
 // NCCL is loaded when it is first needed; a program with one GPU runs without it.
 #pragma once

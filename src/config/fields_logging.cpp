@@ -84,6 +84,9 @@ void add_machine_fields(FieldList& list) {
     list.add("profile-step-start", &C::profile_step_start, "iterations before the first profiled one");
     list.add("profile-step-end", &C::profile_step_end, "last iteration profiled");
     list.add("profile-ranks", &C::profile_ranks, "ranks profiled").values(ArgCount::one_or_more());
+    list.add("profile-timeline", &C::profile_timeline,
+             "folder for a timeline of the profiled steps of each profiled rank, for Perfetto or chrome://tracing")
+        .not_from_core();
     list.unbound(
         FlagStatus::refused, "PyTorch's profilers are not there; use --profile",
         {{"use-pytorch-profiler", "T"}, {"record-memory-history", "T"}, {"memory-snapshot-path", "s=snapshot.pickle"}});

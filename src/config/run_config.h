@@ -263,6 +263,7 @@ struct RunConfig {
     int64_t profile_step_start = 10;
     int64_t profile_step_end = 12;
     std::vector<int64_t> profile_ranks = {0};
+    std::string profile_timeline;
 
     // ---- derived by validate_and_derive or set by the trainer -------------------------------------------------------
     int64_t rank = 0;

@@ -35,8 +35,12 @@ void Arena::free_blocks() {
     blocks_.clear();
 }
 
+std::size_t Arena::block_bytes(std::size_t bytes) {
+    return bytes == 0 ? 0 : round_up(std::max(bytes, huge_page), huge_page);
+}
+
 void Arena::add_block(std::size_t bytes) {
-    std::size_t size = round_up(std::max(bytes, huge_page), huge_page);
+    std::size_t size = block_bytes(bytes);
     std::byte* p = source_.take(size);
     TERA_POISON(p, size);
     blocks_.push_back({p, size, 0});

@@ -36,6 +36,8 @@ class Arena {
     /// Makes one block of at least this size, so that nothing needs to be allocated later. Only while nothing is in
     /// use.
     void reserve(std::size_t bytes);
+    /// What is taken from the source for so many bytes: whole pages.
+    static std::size_t block_bytes(std::size_t bytes);
 
     std::size_t used() const { return total_; }
     /// Bytes taken from the source.

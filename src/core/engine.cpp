@@ -39,6 +39,7 @@ void Engine::set_deterministic(bool on) const {
     if (gpu_) gpu_->deterministic = on;
 }
 std::size_t Engine::own_bytes() const { return gpu_ ? Gpu::workspace_bytes : 0; }
+Engine::Taken Engine::taken() const { return gpu_ ? Taken{gpu_->taken_bytes, gpu_->most_taken_bytes} : Taken{}; }
 int Engine::gpus() { return gpu_count(); }
 
 #else
@@ -56,6 +57,7 @@ void Engine::synchronize() const {}
 Engine::Memory Engine::memory_info() const { return {}; }
 void Engine::set_deterministic(bool) const {}
 std::size_t Engine::own_bytes() const { return 0; }
+Engine::Taken Engine::taken() const { return {}; }
 int Engine::gpus() { return 0; }
 
 #endif

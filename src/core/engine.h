@@ -39,6 +39,12 @@ class Engine {
     void set_deterministic(bool on) const;
     /// What the engine itself took: the scratch memory of the libraries.
     std::size_t own_bytes() const;
+    /// Device memory that this program has taken, and the most it had; zeros on the CPU. The driver's context and
+    /// NCCL's buffers come on top.
+    struct Taken {
+        std::size_t now = 0, most = 0;
+    };
+    Taken taken() const;
 
     /// The GPU of a rank by its number on the machine; where a process sees one only (as under `srun
     /// --gpus-per-task=1`), that one.

@@ -11,12 +11,14 @@
 namespace tera {
 
 struct Gpu;  // core/cuda/gpu.h: stream and library handles of one device
+class Lane;  // core/lane.h: a second queue of it
 
 struct Exec {
     Device device = Device::cpu;
     Arena* arena = nullptr;
     ThreadPool* pool = nullptr;
     Gpu* gpu = nullptr;
+    const Lane* lane = nullptr;  ///< for communicators: another queue than the device's own
 
     /// A dry run that only measures memory: nothing may be computed.
     bool counts() const { return arena->kind() == Arena::Kind::counting; }

@@ -14,6 +14,9 @@ namespace {
 
 std::size_t aligned(std::size_t bytes) { return (bytes + 63) / 64 * 64; }
 
+/// For some pieces of so many bytes together, each of which begins on its own.
+std::size_t room_for(std::size_t bytes) { return aligned(bytes) + 8 * 64; }
+
 }  // namespace
 
 struct Uploader::Slots : UploadSlots {
@@ -58,9 +61,15 @@ std::vector<const std::byte*> Uploader::put(std::span<const Bytes> pieces) {
     return places;
 }
 
+void Uploader::reserve([[maybe_unused]] std::size_t bytes_per_put) {
+#ifdef TERA_WITH_CUDA
+    if (slots_) slots_->reserve(room_for(bytes_per_put));
+#endif
+}
+
 std::size_t Uploader::device_bytes([[maybe_unused]] std::size_t bytes_per_put, [[maybe_unused]] int held) {
 #ifdef TERA_WITH_CUDA
-    return static_cast<std::size_t>(UploadSlots::count(held)) * aligned(bytes_per_put);
+    return static_cast<std::size_t>(UploadSlots::count(held)) * room_for(bytes_per_put);
 #else
     return 0;
 #endif

@@ -25,6 +25,8 @@ class Uploader {
     /// it is held for; on the CPU the addresses are the pieces' own. An empty piece has no address.
     std::vector<const std::byte*> put(std::span<const Bytes> pieces);
 
+    /// Takes the memory for put()s of so many bytes now.
+    void reserve(std::size_t bytes_per_put);
     /// Bytes of device memory that pieces of this total size need, for planning.
     static std::size_t device_bytes(std::size_t bytes_per_put, int held = 1);
 

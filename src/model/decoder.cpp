@@ -99,14 +99,29 @@ LossSum Decoder::forward(Ctx& ctx, const MicroBatch& batch, double grad_scale, S
     return read_loss(ctx.keep, sums);
 }
 
-Tensor Decoder::forward(Ctx& ctx, const MicroBatch& batch, const Input& input, Saved& saved) {
+namespace {
+
+template <class Part>
+void tell_of_use(ParamObserver* observer, Part& part) {
+    if (observer != nullptr) part.visit([&](Param& p) { observer->before_use(p); });
+}
+template <class Part>
+void tell_of_gradients(ParamObserver* observer, Part& part) {
+    if (observer != nullptr) part.visit([&](Param& p) { observer->gradient_done(p); });
+}
+
+}  // namespace
+
+Tensor Decoder::forward(Ctx& ctx, const MicroBatch& batch, const Input& input, Saved& saved, ParamObserver* observer) {
     BlockInput in = block_input(ctx, batch, true);
     saved.blocks.assign(blocks_.size(), {});
     saved.inputs.assign(blocks_.size(), {});
+    if (embedding_) tell_of_use(observer, *embedding_);
     Tensor x = embedding_ ? embedding_->forward(ctx, in, batch.tokens) : input.x;
     for (std::int64_t l = 0; l < slice_.count;) {
         std::int64_t end = chunk_end(l);
         if (end == l) {
+            tell_of_use(observer, blocks_[static_cast<std::size_t>(l)]);
             x = blocks_[static_cast<std::size_t>(l)].forward(ctx, in, x, saved.blocks[static_cast<std::size_t>(l)]);
             ++l;
             continue;
@@ -115,10 +130,15 @@ Tensor Decoder::forward(Ctx& ctx, const MicroBatch& batch, const Input& input, S
         ctx.redo.arena->reset();
         Ctx inner{ctx.redo, ctx.temp, ctx.redo};
         Block::Saved unused;
-        for (; l < end; ++l) x = blocks_[static_cast<std::size_t>(l)].forward(inner, in, x, unused);
+        for (; l < end; ++l) {
+            tell_of_use(observer, blocks_[static_cast<std::size_t>(l)]);
+            x = blocks_[static_cast<std::size_t>(l)].forward(inner, in, x, unused);
+        }
         x = copy_to(ctx.keep, x);
     }
     if (!head_) return x;
+    tell_of_use(observer, *final_norm_);
+    tell_of_use(observer, *head_);
     Tensor normed = final_norm_->forward(ctx.keep, x, saved.final_norm);
     Tensor loss =
         head_->forward(ctx, normed, {batch.labels, batch.loss_mask, input.grad_scale}, head_weight(), saved.head);
@@ -132,12 +152,14 @@ void Decoder::backward(Ctx& ctx, const MicroBatch& batch, const Saved& saved) {
     backward(ctx, batch, ctx.temp.like(saved.head.dx), saved);
 }
 
-void Decoder::backward(Ctx& ctx, const MicroBatch& batch, Tensor dx, const Saved& saved) {
+void Decoder::backward(Ctx& ctx, const MicroBatch& batch, Tensor dx, const Saved& saved, ParamObserver* observer) {
     BlockInput in = block_input(ctx, batch, true);
     ArenaScope scope(*ctx.temp.arena);
     if (head_) {
         ops::fill_zero(ctx.temp, dx);
         final_norm_->backward(ctx.temp, dx, saved.head.dx, saved.final_norm);
+        tell_of_gradients(observer, *head_);  // its own were done by the forward pass
+        tell_of_gradients(observer, *final_norm_);
     }
     for (std::int64_t l = slice_.count; l > 0;) {
         std::int64_t begin = l - 1;
@@ -145,6 +167,7 @@ void Decoder::backward(Ctx& ctx, const MicroBatch& batch, Tensor dx, const Saved
         if (!saved.inputs[static_cast<std::size_t>(begin)]) {
             blocks_[static_cast<std::size_t>(begin)].backward(ctx, in, dx,
                                                               saved.blocks[static_cast<std::size_t>(begin)]);
+            tell_of_gradients(observer, blocks_[static_cast<std::size_t>(begin)]);
             l = begin;
             continue;
         }
@@ -155,11 +178,15 @@ void Decoder::backward(Ctx& ctx, const MicroBatch& batch, Tensor dx, const Saved
         for (std::int64_t i = begin; i < l; ++i)
             x = blocks_[static_cast<std::size_t>(i)].forward(inner, in, x,
                                                              rebuilt[static_cast<std::size_t>(i - begin)]);
-        for (std::int64_t i = l; i-- > begin;)
+        for (std::int64_t i = l; i-- > begin;) {
             blocks_[static_cast<std::size_t>(i)].backward(inner, in, dx, rebuilt[static_cast<std::size_t>(i - begin)]);
+            tell_of_gradients(observer, blocks_[static_cast<std::size_t>(i)]);
+        }
         l = begin;
     }
-    if (embedding_) embedding_->backward(ctx.temp, in, batch.tokens, dx);
+    if (!embedding_) return;
+    embedding_->backward(ctx.temp, in, batch.tokens, dx);
+    tell_of_gradients(observer, *embedding_);
 }
 
 Tensor Decoder::run_without_grad(Ctx& ctx, const MicroBatch& batch, Tensor x) const {

@@ -87,13 +87,14 @@ class Decoder {
     };
     /// Forward with dropout on, and the loss at the last place. Returns the stream for the place after, in ctx.keep. On
     /// a GPU everything is only enqueued.
-    Tensor forward(Ctx& ctx, const MicroBatch& batch, const Input& input, Saved& saved);
+    Tensor forward(Ctx& ctx, const MicroBatch& batch, const Input& input, Saved& saved,
+                   ParamObserver* observer = nullptr);
     /// Of the whole model: waits for the loss.
     LossSum forward(Ctx& ctx, const MicroBatch& batch, double grad_scale, Saved& saved);
     /// Adds the gradients of the micro-batch that filled `saved` to every parameter. dx (stream_shape) holds the
     /// gradient by what forward returned, except at the last place, and receives that by its input, except at the
     /// first.
-    void backward(Ctx& ctx, const MicroBatch& batch, Tensor dx, const Saved& saved);
+    void backward(Ctx& ctx, const MicroBatch& batch, Tensor dx, const Saved& saved, ParamObserver* observer = nullptr);
     /// Of the whole model.
     void backward(Ctx& ctx, const MicroBatch& batch, const Saved& saved);
     /// forward with dropout off and nothing kept.

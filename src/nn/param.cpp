@@ -64,18 +64,23 @@ std::vector<ElementRun> runs_of(const ParamSlice& slice) {
 }
 
 std::vector<ParamBuffer> allocate_params(const std::vector<Param*>& params, Arena& arena, DType value_dtype,
-                                         GradDTypes grad_dtypes, int pieces) {
+                                         GradDTypes grad_dtypes, const ParamBuffers& cut) {
     constexpr std::int64_t alignment = 64;  // elements: at least as many bytes as an arena aligns to
     const auto rounded = [](std::int64_t n, std::int64_t to) { return (n + to - 1) / to * to; };
     std::vector<ParamBuffer> buffers;
     std::vector<std::int64_t> sizes;
     std::vector<DType> dtypes;
+    std::vector<bool> tied;
     for (std::size_t i = params.size(); i-- > 0;) {
         const DType dtype = params[i]->grad_by_product ? grad_dtypes.products : grad_dtypes.others;
+        const bool apart = cut.tied_apart && params[i]->tie != Param::Tie::none;
         std::size_t at = 0;
-        while (at < dtypes.size() && dtypes[at] != dtype) ++at;
+        while (at < dtypes.size() &&
+               (dtypes[at] != dtype || tied[at] != apart || (cut.bucket > 0 && sizes[at] >= cut.bucket)))
+            ++at;
         if (at == dtypes.size()) {
             dtypes.push_back(dtype);
+            tied.push_back(apart);
             sizes.push_back(0);
             buffers.emplace_back();
         }
@@ -85,7 +90,7 @@ std::vector<ParamBuffer> allocate_params(const std::vector<Param*>& params, Aren
     }
     for (std::size_t at = 0; at < buffers.size(); ++at) {
         ParamBuffer& b = buffers[at];
-        const std::int64_t n = rounded(sizes[at], alignment * pieces);
+        const std::int64_t n = rounded(sizes[at], alignment * cut.pieces);
         b.values = arena.tensor(value_dtype, {n});
         b.grads = arena.zeros(dtypes[at], {n});
         for (std::size_t i = 0; i < b.params.size(); ++i) {

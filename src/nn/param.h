@@ -110,13 +110,28 @@ struct ParamBuffer {
     std::vector<std::int64_t> begins;  ///< where each parameter's elements start
 };
 
-/// Gives every parameter memory for its value and its zeroed gradient. Buffers are as long as a multiple of `pieces`
-/// equal pieces.
+/// How memory for parameters is cut.
+struct ParamBuffers {
+    int pieces = 1;           ///< a buffer is as long as a multiple of so many equal pieces
+    std::int64_t bucket = 0;  ///< a buffer is full with so many elements; 0: it never is
+    bool tied_apart = false;  ///< parameters that two stages use have buffers of their own
+};
+/// Gives every parameter memory for its value and its zeroed gradient.
 std::vector<ParamBuffer> allocate_params(const std::vector<Param*>& params, Arena& arena, DType value_dtype,
-                                         GradDTypes grad_dtypes, int pieces = 1);
+                                         GradDTypes grad_dtypes, const ParamBuffers& cut = {});
 
 /// Draws initial values as a function of (seed, parameter name, global index).
 void init_params(const std::vector<Param*>& params, const Exec& exec, std::uint64_t seed);
+
+/// Is told of parameters while a model runs; calls come in the order in which the work is enqueued.
+class ParamObserver {
+  public:
+    virtual ~ParamObserver() = default;
+    /// The next work of a forward pass reads the parameter.
+    virtual void before_use(const Param& param) = 0;
+    /// The backward pass has added all it will to the parameter's gradient.
+    virtual void gradient_done(const Param& param) = 0;
+};
 
 void zero_grads(const std::vector<Param*>& params, const Exec& exec);
 

@@ -42,17 +42,31 @@ std::vector<ParamSlice> within(const std::vector<ParamSlice>& slices, std::int64
 
 }  // namespace
 
+ParamBuffers GradSync::cut(const MeshShape& shape, const Settings& settings) {
+    const int ranks = shape.dp * shape.cp;
+    ParamBuffers cut;
+    if (settings.distributed_optimizer) cut.pieces = ranks;
+    if (!settings.overlap_reduce) return cut;
+    cut.bucket = settings.bucket > 0 ? settings.bucket : std::max<std::int64_t>(40'000'000, 1'000'000LL * ranks);
+    cut.tied_apart = true;
+    return cut;
+}
+
 GradSync::GradSync(const Mesh& mesh, const std::vector<Param*>& params, std::vector<ParamBuffer> buffers,
-                   bool distributed_optimizer)
-    : mesh_(mesh), buffers_(std::move(buffers)), distributed_(distributed_optimizer) {
-    const Comm& group = mesh_.over({Axis::dp, Axis::cp});
+                   const Settings& settings, const Engine& engine, const Exec& exec)
+    : mesh_(mesh), buffers_(std::move(buffers)), settings_(settings), exec_(exec), lane_(engine), reduced_(lane_) {
+    const Comm& ranks = group();
     std::map<const Param*, std::pair<std::int64_t, std::int64_t>> pieces;  // this rank's, in the parameter's elements
     for (const ParamBuffer& b : buffers_) {
-        const std::int64_t n = b.grads.numel(), piece = distributed_ ? n / group.size() : n;
-        TERA_CHECK(!distributed_ || piece * group.size() == n, b.grads.shape, " over ", group.size());
-        const std::int64_t first = distributed_ ? piece * group.rank() : 0;
-        for (std::size_t i = 0; i < b.params.size(); ++i)
+        const std::int64_t n = b.grads.numel(), piece = distributed() ? n / ranks.size() : n;
+        TERA_CHECK(!distributed() || piece * ranks.size() == n, b.grads.shape, " over ", ranks.size());
+        const std::int64_t first = distributed() ? piece * ranks.rank() : 0;
+        progress_.push_back({.gathered = Lane::Mark(lane_)});
+        for (std::size_t i = 0; i < b.params.size(); ++i) {
             pieces[b.params[i]] = {first - b.begins[i], first - b.begins[i] + piece};
+            buffer_of_[b.params[i]] = progress_.size() - 1;
+            if (b.params[i]->tie != Param::Tie::none) progress_.back().deferred = true;
+        }
     }
     for (Param* p : params) {
         TERA_CHECK(p->sum_grad_over.has(Axis::dp) && p->sum_grad_over.has(Axis::cp), p->name);
@@ -60,66 +74,108 @@ GradSync::GradSync(const Mesh& mesh, const std::vector<Param*>& params, std::vec
         for (const ParamSlice& s : within({{p, 0, p->value.numel()}}, begin, end)) owned_.push_back(s);
         for (const ParamSlice& s : within(counted_once(*p), begin, end)) counted_.push_back(s);
     }
+    begin_step();
 }
 
-Comm& GradSync::norm_group() const { return distributed_ ? mesh_.world() : mesh_.over({Axis::tp, Axis::pp}); }
-
-void GradSync::finish_gradients(const Exec& exec) {
-    if (mesh_.tp().size() > 1) sum_over_tp(exec);
-    for (const ParamBuffer& b : buffers_)
-        for (const Param* p : b.params)
-            if (p->tie != Param::Tie::none) mesh_.embedding()->all_reduce(exec, p->grad, Reduce::sum);
-    Comm& group = mesh_.over({Axis::dp, Axis::cp});
-    if (group.size() == 1) return;
-    for (const ParamBuffer& b : buffers_) {
-        if (distributed_)
-            group.reduce_scatter(exec, b.grads, piece_of(b.grads));
-        else
-            group.all_reduce(exec, b.grads, Reduce::sum);
+void GradSync::begin_step() {
+    for (std::size_t i = 0; i < buffers_.size(); ++i) {
+        progress_[i].to_come = buffers_[i].params.size();
+        progress_[i].reduced = false;
     }
 }
 
+Comm& GradSync::norm_group() const { return distributed() ? mesh_.world() : mesh_.over({Axis::tp, Axis::pp}); }
+
+void GradSync::before_use(const Param& param) {
+    Progress& p = progress_[buffer_of_.at(&param)];
+    if (!p.gathering) return;
+    p.gathered.wait(exec_);
+    p.gathering = false;
+}
+
+void GradSync::gradient_done(const Param& param) {
+    const std::size_t buffer = buffer_of_.at(&param);
+    Progress& p = progress_[buffer];
+    TERA_CHECK(p.to_come > 0 && !p.reduced, param.name, "'s gradient is done twice");
+    if (--p.to_come == 0 && !p.deferred) reduce(exec_, buffer);
+}
+
+void GradSync::reduce(const Exec& exec, std::size_t buffer) {
+    const ParamBuffer& b = buffers_[buffer];
+    progress_[buffer].reduced = true;
+    if (mesh_.tp().size() > 1) sum_over_tp(exec, b);
+    for (const Param* p : b.params)
+        if (p->tie != Param::Tie::none) mesh_.embedding()->all_reduce(exec, p->grad, Reduce::sum);
+    if (group().size() == 1) return;
+    Exec where = exec;
+    if (settings_.overlap_reduce) {
+        lane_.follow(exec);
+        where = lane_.on(exec);
+    }
+    if (distributed())
+        group().reduce_scatter(where, b.grads, piece_of(b.grads));
+    else
+        group().all_reduce(where, b.grads, Reduce::sum);
+}
+
+void GradSync::finish_gradients(const Exec& exec) {
+    for (std::size_t i = 0; i < buffers_.size(); ++i)
+        if (!progress_[i].reduced) reduce(exec, i);
+    if (!settings_.overlap_reduce) return;
+    reduced_.set();
+    reduced_.wait(exec);
+}
+
 void GradSync::finish_step(const Exec& exec) {
-    Comm& group = mesh_.over({Axis::dp, Axis::cp});
-    if (!distributed_ || group.size() == 1) return;
-    for (const ParamBuffer& b : buffers_) {
-        group.all_gather(exec, piece_of(b.values), b.values);
-        ops::fill_zero(exec, b.grads);
+    begin_step();
+    if (!distributed() || group().size() == 1) return;
+    if (settings_.overlap_gather) lane_.follow(exec);
+    const Exec where = settings_.overlap_gather ? lane_.on(exec) : exec;
+    for (std::size_t i = buffers_.size(); i-- > 0;) {  // the model's first parameters are in the last
+        group().all_gather(where, piece_of(buffers_[i].values), buffers_[i].values);
+        ops::fill_zero(exec, buffers_[i].grads);
+        if (!settings_.overlap_gather) continue;
+        progress_[i].gathered.set();
+        progress_[i].gathering = true;
+    }
+}
+
+void GradSync::settle(const Exec& exec) {
+    for (Progress& p : progress_) {
+        if (p.gathering) p.gathered.wait(exec);
+        p.gathering = false;
     }
 }
 
 Tensor GradSync::piece_of(const Tensor& buffer) const {
-    const Comm& group = mesh_.over({Axis::dp, Axis::cp});
-    const std::int64_t n = buffer.numel() / group.size();
-    return buffer.slice(n * group.rank(), n);
+    const std::int64_t n = buffer.numel() / group().size();
+    return buffer.slice(n * group().rank(), n);
 }
 
-void GradSync::sum_over_tp(const Exec& exec) {
-    for (const ParamBuffer& b : buffers_) {
-        std::vector<const Param*> partial;
-        std::int64_t n = 0;
-        for (const Param* p : b.params) {
-            if (p->sum_grad_over.has(Axis::tp)) {
-                partial.push_back(p);
-                n += p->grad.numel();
-            } else {
-                sum_copies(exec, *p);
-            }
+void GradSync::sum_over_tp(const Exec& exec, const ParamBuffer& b) {
+    std::vector<const Param*> partial;
+    std::int64_t n = 0;
+    for (const Param* p : b.params) {
+        if (p->sum_grad_over.has(Axis::tp)) {
+            partial.push_back(p);
+            n += p->grad.numel();
+        } else {
+            sum_copies(exec, *p);
         }
-        if (n == 0) continue;
-        ArenaScope scope(*exec.arena);
-        Tensor all = exec.tensor(b.grads.dtype, {n});  // they are many and small: one message
-        std::int64_t at = 0;
-        const auto place = [&](const Param& p) {
-            Tensor t = all.slice(at, p.grad.numel());
-            at += p.grad.numel();
-            return t;
-        };
-        for (const Param* p : partial) ops::copy(exec, place(*p), p->grad.reshape({p->grad.numel()}));
-        mesh_.tp().all_reduce(exec, all, Reduce::sum);
-        at = 0;
-        for (const Param* p : partial) ops::copy(exec, p->grad.reshape({p->grad.numel()}), place(*p));
     }
+    if (n == 0) return;
+    ArenaScope scope(*exec.arena);
+    Tensor all = exec.tensor(b.grads.dtype, {n});  // they are many and small: one message
+    std::int64_t at = 0;
+    const auto place = [&](const Param& p) {
+        Tensor t = all.slice(at, p.grad.numel());
+        at += p.grad.numel();
+        return t;
+    };
+    for (const Param* p : partial) ops::copy(exec, place(*p), p->grad.reshape({p->grad.numel()}));
+    mesh_.tp().all_reduce(exec, all, Reduce::sum);
+    at = 0;
+    for (const Param* p : partial) ops::copy(exec, p->grad.reshape({p->grad.numel()}), place(*p));
 }
 
 void GradSync::sum_copies(const Exec& exec, const Param& p) {

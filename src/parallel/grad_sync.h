@@ -8,31 +8,48 @@
 //      rank r of R has the sums of elements [r n/R, (r+1) n/R) of a buffer of n
 //   4  after the step, with the distributed optimizer: all-gather of the values, and the gradients are zeroed
 //
+// Overlapped, a buffer is reduced as soon as the last backward pass of a step has filled it, and gathered until the
+// next forward pass reads it, on a queue of its own beside the computing. Parameters of two pipeline stages wait for
+// the end of the step.
+//
 // Averages are taken in the loss (train/train_step.h), so here are only sums. With one rank nothing happens.
 #pragma once
 
+#include <map>
 #include <vector>
 
 #include "comm/mesh.h"
+#include "core/lane.h"
 #include "nn/param.h"
 
 namespace tera {
 
-class GradSync {
+class GradSync final : public ParamObserver {
   public:
-    /// The mesh must outlive it; `buffers` as allocate_params gave them for `params`, in pieces() pieces.
-    GradSync(const Mesh& mesh, const std::vector<Param*>& params, std::vector<ParamBuffer> buffers,
-             bool distributed_optimizer);
+    struct Settings {
+        bool distributed_optimizer = false;
+        bool overlap_reduce = false, overlap_gather = false;
+        std::int64_t bucket = 0;  ///< elements of a buffer where something overlaps; 0: 40 million, or 1 for each rank
+    };
+    /// How allocate_params is to cut the buffers.
+    static ParamBuffers cut(const MeshShape& shape, const Settings& settings);
 
-    /// Into how many equal pieces buffers are cut.
-    static int pieces(const MeshShape& shape, bool distributed_optimizer) {
-        return distributed_optimizer ? shape.dp * shape.cp : 1;
-    }
+    /// The mesh must outlive it; `buffers` as allocate_params gave them for `params`. exec: where the model runs, with
+    /// memory for what lives shortly.
+    GradSync(const Mesh& mesh, const std::vector<Param*>& params, std::vector<ParamBuffer> buffers,
+             const Settings& settings, const Engine& engine, const Exec& exec);
+
+    /// Whom a model must tell of its parameters; null if nothing overlaps.
+    ParamObserver* observer() { return settings_.overlap_reduce ? this : nullptr; }
+    void before_use(const Param& param) override;
+    void gradient_done(const Param& param) override;
 
     /// After the last backward pass of a step.
     void finish_gradients(const Exec& exec);
     /// After the optimizer, which zeroed the gradients that it owns.
     void finish_step(const Exec& exec);
+    /// Before values are read by anyone who does not tell the observer.
+    void settle(const Exec& exec);
 
     /// What this rank updates, in the model's order.
     const std::vector<ParamSlice>& owned() const { return owned_; }
@@ -43,14 +60,31 @@ class GradSync {
     Comm& norm_group() const;
 
   private:
-    void sum_over_tp(const Exec& exec);
+    /// Where a buffer is between two steps.
+    struct Progress {
+        std::size_t to_come = 0;  ///< parameters whose gradients are not done
+        bool deferred = false;    ///< reduced at the end of the step
+        bool reduced = false, gathering = false;
+        Lane::Mark gathered;
+    };
+
+    void reduce(const Exec& exec, std::size_t buffer);
+    void begin_step();
+    void sum_over_tp(const Exec& exec, const ParamBuffer& buffer);
     void sum_copies(const Exec& exec, const Param& param);
     Tensor piece_of(const Tensor& buffer) const;
+    Comm& group() const { return mesh_.over({Axis::dp, Axis::cp}); }
+    bool distributed() const { return settings_.distributed_optimizer; }
 
     const Mesh& mesh_;
     std::vector<ParamBuffer> buffers_;
-    bool distributed_;
+    Settings settings_;
+    Exec exec_;
     std::vector<ParamSlice> owned_, counted_;
+    Lane lane_;
+    Lane::Mark reduced_;
+    std::vector<Progress> progress_;                 ///< by buffer
+    std::map<const Param*, std::size_t> buffer_of_;  ///< of every parameter
 };
 
 }  // namespace tera

@@ -11,6 +11,8 @@ class BatchUpload {
     /// held: for how many put()s a batch is read, its own included.
     explicit BatchUpload(const Engine& engine, int held = 1) : uploader_(engine, held) {}
 
+    /// Takes all memory at once for batches of at most so many bytes.
+    void reserve(std::size_t bytes) { uploader_.reserve(bytes); }
     /// The batch as the device sees it, for as long as it is held. On the CPU it is the batch itself.
     MicroBatch put(const MicroBatch& host);
 

@@ -27,18 +27,18 @@ MicroBatch batch_shape(const RunConfig& c) {
     return batch;
 }
 
+}  // namespace
+
 std::size_t batch_bytes(const RunConfig& c) {
     const auto tokens = static_cast<std::size_t>(c.seq_length / c.context_parallel_size * c.micro_batch_size);
     return tokens * sizeof(std::int32_t) * (c.reset_attention_mask ? 5 : 4) +
            static_cast<std::size_t>(c.micro_batch_size) * sizeof(std::int64_t);
 }
 
-}  // namespace
-
 std::string MemoryPlan::text() const {
     return cat("weights and gradients ", human_bytes(weights), ", optimizer ", human_bytes(optimizer), ", activations ",
                human_bytes(activations), ", scratch ", human_bytes(scratch), ", other ",
-               human_bytes(tables + batches + messages + libraries));
+               human_bytes(tables + batches + messages + libraries + rounding));
 }
 
 MemoryPlan plan_memory(const RunConfig& config, std::int64_t true_vocab, Workspace& dry) {
@@ -55,7 +55,7 @@ MemoryPlan plan_memory(const RunConfig& config, std::int64_t true_vocab, Workspa
     Timers no_timers(0);
     PipelineShape shape = pipeline_shape_from(config);
     shape.micro_batches = micro_batches;
-    Pipeline pipeline({parts.chunks(), parts.mesh(), dry, no_upload, no_timers, shape.group});
+    Pipeline pipeline({parts.chunks(), parts.mesh(), dry, no_upload, no_timers, shape.group, parts.sync().observer()});
     const Tensor sums(reinterpret_cast<std::byte*>(Arena::alignment), DType::f64, dry.engine().device(), {2});
     const Pipeline::Work work{[&]() -> const MicroBatch& { return batch; }, micro_batches, sums};
     pipeline.train(work);
@@ -78,6 +78,9 @@ MemoryPlan plan_memory(const RunConfig& config, std::int64_t true_vocab, Workspa
     if (dry.engine().device() != Device::cpu) {
         plan.batches = Uploader::device_bytes(batch_bytes(config), held_micro_batches(shape, parts.mesh().place().pp));
         plan.messages = pipeline.messages(batch, micro_batches).total();
+        const auto rest = [](std::size_t bytes) { return Arena::block_bytes(bytes) - bytes; };
+        plan.rounding = rest(plan.weights) + rest(plan.optimizer) + dry.block_bytes() - dry.peak() +
+                        Arena::block_bytes(1);  // of the sums of losses
     }
     plan.libraries = dry.engine().own_bytes();
     return plan;

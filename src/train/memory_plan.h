@@ -26,11 +26,12 @@ struct MemoryPlan {
     std::size_t batches = 0;       ///< micro-batches on their way
     std::size_t messages = 0;      ///< to other stages on their way
     std::size_t libraries = 0;     ///< workspace of the product library
+    std::size_t rounding = 0;      ///< memory is taken in whole pages
 
     std::map<std::string, Traffic> sent;  ///< in one step, by what it is for (Mesh::traffic)
 
     std::size_t total() const {
-        return weights + optimizer + activations + scratch + tables + batches + messages + libraries;
+        return weights + optimizer + activations + scratch + tables + batches + messages + libraries + rounding;
     }
     /// "weights and gradients 9.9 GB, optimizer 19.8 GB, ...".
     std::string text() const;
@@ -46,6 +47,9 @@ MemoryPlan plan_memory(const RunConfig& config, std::int64_t true_vocab, Workspa
 /// On a GPU: plans, and takes all memory of the workspace at once; UsageError, with the plan and what would fit, if
 /// there is not enough. On the CPU memory is taken as it is needed, and the plan is empty.
 MemoryPlan reserve_memory(const RunConfig& config, std::int64_t true_vocab, Workspace& workspace, const Mesh& mesh);
+
+/// Of one micro-batch on its way to a device.
+std::size_t batch_bytes(const RunConfig& config);
 
 /// What to change so that the run fits into `room` bytes: the largest smaller micro-batch, else recomputing layers.
 /// Nothing if neither is enough.

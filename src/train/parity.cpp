@@ -51,6 +51,8 @@ std::vector<ModelSlice> slices_of(const ModelConfig& model, const ParityLayout& 
     LayerPlanRequest request;
     request.layers = model.layers, request.stages = P, request.chunks = layout.chunks;
     if (layout.first_stage_layers > 0) request.first_stage = layout.first_stage_layers;
+    if (layout.last_stage_layers > 0) request.last_stage = layout.last_stage_layers;
+    request.count_embedding = layout.count_embedding, request.count_loss = layout.count_loss;
     const LayerPlan plan = plan_layers(request);
     std::vector<ModelSlice> slices;
     for (int c = 0; c < layout.chunks; ++c) {
@@ -66,15 +68,17 @@ class ParityRank {
     ParityRank(const ParityTraining& t, const ParityLayout& layout, Comm& world, ParityRecord& record)
         : t_(t), layout_(layout), world_(world), mesh_(layout.mesh, world), record_(record) {
         build_model();
+        const GradSync::Settings settings{layout.distributed_optimizer, layout.overlap,
+                                          layout.overlap && layout.distributed_optimizer, 100};
         sync_.emplace(mesh_, params_,
-                      allocate_params(params_, weights_, DType::f64, DType::f64,
-                                      GradSync::pieces(layout.mesh, layout.distributed_optimizer)),
-                      layout.distributed_optimizer);
+                      allocate_params(params_, weights_, DType::f64, DType::f64, GradSync::cut(layout.mesh, settings)),
+                      settings, workspace_.engine(), workspace_.ctx().temp);
         init_params(params_, workspace_.ctx().temp, 1234);
         optimizer_.emplace(make_adam({.eps = 1e-5}),
                            Optimizer::Share{sync_->owned(), sync_->counted(), &sync_->norm_group()}, states_,
                            workspace_.ctx().temp);
-        pipeline_.emplace(Pipeline::Parts{chunks_, mesh_, workspace_, upload_, timers_, layout.group});
+        pipeline_.emplace(
+            Pipeline::Parts{chunks_, mesh_, workspace_, upload_, timers_, layout.group, sync_->observer()});
     }
 
     void run() {
@@ -90,6 +94,7 @@ class ParityRank {
             record_.add(step, train.run([&]() -> const MicroBatch& { return next(); }, share(),
                                         {.learning_rate = 0.01, .weight_decay = 0.1}, step));
         }
+        sync_->settle(workspace_.ctx().temp);
         for (const ParamSlice& s : whole_slices(params_)) record_.weights.put(s, s.value());
         begin(t_.steps);
         const LossSum evaluation = evaluate(*pipeline_, [&]() -> const MicroBatch& { return next(); },
@@ -144,8 +149,8 @@ class ParityRank {
 std::string ParityLayout::name() const {
     constexpr const char* kinds[] = {"", "_selective", "_uniform", "_block"};
     return cat("tp", mesh.tp, sequence_parallel ? "sp" : "", "_cp", mesh.cp, "_dp", mesh.dp,
-               distributed_optimizer ? "zero" : "", "_pp", mesh.pp, chunks > 1 ? cat("x", chunks) : "",
-               kinds[static_cast<int>(recompute.kind)]);
+               distributed_optimizer ? "zero" : "", overlap ? "_overlapped" : "", "_pp", mesh.pp,
+               chunks > 1 ? cat("x", chunks) : "", kinds[static_cast<int>(recompute.kind)]);
 }
 
 void WholeTensors::put(const ParamSlice& slice, const Tensor& elements) {

@@ -33,10 +33,13 @@ Pipeline::Messages Pipeline::messages(const MicroBatch& batch, std::int64_t micr
     return messages;
 }
 
-void Pipeline::expect(const Messages& messages) const {
-    if (messages.on_their_way == 0) return;
-    parts_.mesh.pp().expect_messages(messages.on_their_way, messages.bytes);
-    parts_.mesh.pp_back().expect_messages(messages.on_their_way, messages.bytes);
+void Pipeline::connect(const Messages& messages) const {
+    const int stages = parts_.mesh.shape().pp, stage = parts_.mesh.place().pp;
+    if (stages == 1) return;
+    const bool ring = parts_.chunks.size() > 1;
+    const int next = ring || stage + 1 < stages ? neighbour(1) : -1, previous = ring || stage > 0 ? neighbour(-1) : -1;
+    parts_.mesh.pp().connect_mail({next, previous, messages.on_their_way, messages.bytes});
+    parts_.mesh.pp_back().connect_mail({previous, next, messages.on_their_way, messages.bytes});
 }
 
 void Pipeline::take_part(Drawn& d) const {
@@ -107,7 +110,7 @@ void Pipeline::forward(const Work& work, const PipelineStep& step) {
     Tensor out;
     {
         Timers::Scope timer(parts_.timers, "forward-compute", 2);
-        out = model.forward(ctx, d.batch, input, flight.saved);
+        out = model.forward(ctx, d.batch, input, flight.saved, parts_.observer);
     }
     if (!model.slice().head)
         parts_.mesh.pp().send(ctx.keep, out, neighbour(1));
@@ -131,7 +134,8 @@ void Pipeline::backward(const Work& work, const PipelineStep& step) {
         if (!model.slice().head) parts_.mesh.pp_back().recv(ctx.temp, dx, neighbour(1));
         {
             Timers::Scope timer(parts_.timers, "backward-compute", 2);
-            model.backward(ctx, d.batch, dx, found->saved);
+            const bool last = step.micro_batch == work.micro_batches - 1;
+            model.backward(ctx, d.batch, dx, found->saved, last ? parts_.observer : nullptr);
         }
         if (!model.slice().embedding) parts_.mesh.pp_back().send(ctx.temp, dx, neighbour(-1));
     }
@@ -156,6 +160,9 @@ void Pipeline::evaluate(const Work& work) {
     next_ = 0;
     drawn_.clear();
     const int last = static_cast<int>(parts_.chunks.size()) - 1;
+    if (parts_.observer != nullptr) {
+        for (Decoder* model : parts_.chunks) model->visit([&](Param& p) { parts_.observer->before_use(p); });
+    }
     for (const PipelineStep& step : forward_schedule(shape(work.micro_batches))) {
         const Drawn& d = drawn(work, step.micro_batch);
         const Decoder& model = *parts_.chunks[static_cast<std::size_t>(step.chunk)];

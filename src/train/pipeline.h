@@ -32,6 +32,8 @@ class Pipeline {
         BatchUpload& upload;
         Timers& timers;
         std::int64_t group = 0;  ///< PipelineShape::group
+        /// Told of parameters in forward passes, and in the last backward pass of a step; may be null.
+        ParamObserver* observer = nullptr;
     };
     explicit Pipeline(const Parts& parts) : parts_(parts) {}
 
@@ -44,8 +46,8 @@ class Pipeline {
     };
     /// In steps of so many micro-batches shaped like this.
     Messages messages(const MicroBatch& batch, std::int64_t micro_batches) const;
-    /// Before the first step.
-    void expect(const Messages& messages) const;
+    /// Connects this stage with its neighbours, before anything runs (Comm::connect_mail).
+    void connect(const Messages& messages) const;
 
     struct Work {
         MicroBatchSource next;  ///< called once for each micro-batch, on every rank

@@ -12,6 +12,7 @@
 #include "optim/clip.h"
 #include "train/evaluate.h"
 #include "train/plan.h"
+#include "train/timeline.h"
 
 namespace tera {
 namespace {
@@ -82,15 +83,32 @@ bool Trainer::train() {
             skip_one(batch);
             continue;
         }
-        if (profile_.before_step(state_.iteration)) print(cat("> profiling from iteration ", state_.iteration + 1));
+        if (profile_.before_step(state_.iteration)) begin_profile();
         train_one(batch);
-        if (profile_.after_step(state_.iteration)) print(cat("> profiled to iteration ", state_.iteration));
+        if (profile_.after_step(state_.iteration)) end_profile();
         const bool evaluate_now = config_.eval_interval > 0 && state_.iteration % config_.eval_interval == 0;
         if (evaluate_now && evaluates(Split::valid)) evaluate_and_print(Split::valid, EvalPlace::training);
         if (act_on_verdict()) return false;
     }
     interval_.stop_clock();
     return true;
+}
+
+void Trainer::begin_profile() {
+    print(cat("> profiling from iteration ", state_.iteration + 1));
+    if (config_.profile_timeline.empty()) return;
+    trace_.emplace();
+    if (trace_->ready()) return trace_->start();
+    print(cat("> no timeline: ", trace_->why_not()));
+    trace_.reset();
+}
+
+void Trainer::end_profile() {
+    print(cat("> profiled to iteration ", state_.iteration));
+    if (!trace_) return;
+    const std::string path = write_timeline(config_.profile_timeline, trace_->stop(), config_.rank);
+    options_.print(cat("> timeline in ", path));
+    trace_.reset();
 }
 
 StepRates Trainer::rates() const {
@@ -187,9 +205,9 @@ void Trainer::print_memory() {
                                            memory_plan_.batches + memory_plan_.libraries);
     MemoryReport memory{fixed + static_cast<double>(workspace_.used()), fixed + static_cast<double>(workspace_.peak()),
                         process_bytes("VmRSS"), process_bytes("VmHWM")};
-    if (engine_.device() != Device::cpu) {  // what the driver counts, the context and other processes included
-        const Engine::Memory seen = engine_.memory_info();
-        memory.reserved = memory.max_reserved = static_cast<double>(seen.total - seen.free);
+    if (engine_.device() != Device::cpu) {
+        memory.reserved = static_cast<double>(engine_.taken().now);
+        memory.max_reserved = static_cast<double>(engine_.taken().most);
     }
     if (first_copy()) options_.print(memory_line(config_.rank, state_.iteration, memory));
 }
@@ -259,6 +277,7 @@ void Trainer::save() {
     interval_.stop_clock();
     timers_.start("save-checkpoint");
     print(checkpoint_lines_.saving(state_.iteration, config_.save));
+    parts_->sync().settle(workspace_.ctx().temp);
     const CheckpointState state =
         checkpoint_state_of(state_, {config_, schedule_, parts_->scaler(), parts_->optimizer().steps()});
     const SaveReport report =

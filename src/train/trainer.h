@@ -17,6 +17,7 @@
 
 #include "comm/progress.h"
 #include "config/run_config.h"
+#include "core/kernel_trace.h"
 #include "token/tokenizer.h"
 #include "train/batch_schedule.h"
 #include "train/checkpoint.h"
@@ -78,6 +79,8 @@ class Trainer {
     // Loop.
     bool train();
     void train_one(const StepBatch& batch);
+    void begin_profile();
+    void end_profile();
     void skip_one(const StepBatch& batch);
     void log_step(const StepBatch& batch, const StepOutcome& outcome);
     void print_memory();
@@ -134,6 +137,7 @@ class Trainer {
     std::unique_ptr<MetricsFile> metrics_;
     std::unique_ptr<ProgressLog> progress_;
     ProfileWindow profile_;
+    std::optional<KernelTrace> trace_;
     Triggers triggers_;
     std::unique_ptr<SignalWatch> signal_;
 };

@@ -108,10 +108,11 @@ void Trainer::join_ranks() {
         mesh_ = std::make_unique<Mesh>();
         return;
     }
-    if (config_.overlap_grad_reduce || config_.overlap_param_gather) {
+    if (config_.overlap_grad_reduce && engine_.device() == Device::cpu) {
         config_.notices.push_back(
-            "--overlap-grad-reduce, --overlap-param-gather: gradients are reduced after the backward pass; the numbers "
-            "are the same");
+            "--overlap-grad-reduce, --overlap-param-gather: on CPUs a buffer is reduced when it is full, and nothing "
+            "is "
+            "computed meanwhile; the numbers are the same");
     }
     if (engine_.device() != Device::cpu) gpu_world_ = make_nccl_comm(*options_.world, engine_, options_.progress);
     mesh_ = std::make_unique<Mesh>(mesh_shape_from(config_), gpu_world_ ? *gpu_world_ : *options_.world);
@@ -182,9 +183,11 @@ void Trainer::set_up_model() {
               human_bytes(parts_->optimizer_bytes()), ", ", pool_.size(), pool_.size() == 1 ? " thread" : " threads"));
     const PipelineShape shape = pipeline_shape_from(config_);
     upload_.emplace(engine_, held_micro_batches(shape, place.pp));
-    pipeline_ = std::make_unique<Pipeline>(
-        Pipeline::Parts{parts_->chunks(), parts_->mesh(), workspace_, *upload_, timers_, shape.group});
-    pipeline_->expect(
+    pipeline_ = std::make_unique<Pipeline>(Pipeline::Parts{parts_->chunks(), parts_->mesh(), workspace_, *upload_,
+                                                           timers_, shape.group, parts_->sync().observer()});
+    upload_->reserve(batch_bytes(config_));
+    mesh_->connect(config_.use_distributed_optimizer);
+    pipeline_->connect(
         pipeline_->messages({.S = config_.seq_length, .B = config_.micro_batch_size}, shape.micro_batches));
     step_ = std::make_unique<TrainStep>(
         TrainStep::Parts{*pipeline_, parts_->sync(), parts_->optimizer(), parts_->scaler(), timers_},

@@ -71,12 +71,12 @@ TrainingParts::TrainingParts(const RunConfig& config, std::int64_t true_vocab, W
                                       Regions{TpRegion(mesh.tp(), config.sequence_parallel), CpRegion(mesh.cp())}));
         for (Param* p : params_of(*models_.back())) params_.push_back(p);
     }
-    const bool distributed = config.use_distributed_optimizer;
-    sync_ = std::make_unique<GradSync>(
-        mesh, params_,
-        allocate_params(params_, weights_arena_, value_dtype_from(config), grad_dtypes_from(config),
-                        GradSync::pieces(mesh.shape(), distributed)),
-        distributed);
+    const GradSync::Settings settings{config.use_distributed_optimizer, config.overlap_grad_reduce,
+                                      config.overlap_param_gather, config.ddp_bucket_size.value_or(0)};
+    sync_ = std::make_unique<GradSync>(mesh, params_,
+                                       allocate_params(params_, weights_arena_, value_dtype_from(config),
+                                                       grad_dtypes_from(config), GradSync::cut(mesh.shape(), settings)),
+                                       settings, workspace.engine(), exec);
     init_params(params_, exec, seed);
     // The model that was built must be the one that was asked for.
     const ParameterCount count = count_parameters(parameter_shape(config, config.padded_vocab_size), 1,

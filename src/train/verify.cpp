@@ -80,19 +80,17 @@ class Comparison {
 
 VerifyPlan plan_verification(const RunConfig& config) {
     if (config.kind != ModelKind::gpt) usage_error("verify is built for gpt models only");
-    if (config.decoder_last_pipeline_num_layers || config.account_for_embedding_in_pipeline_split ||
-        config.account_for_loss_in_pipeline_split) {
-        usage_error(
-            "verify knows even pipelines and --decoder-first-pipeline-num-layers; leave out the other flags that share "
-            "out layers");
-    }
     VerifyPlan plan;
     ParityLayout& layout = plan.layout;
     layout.mesh = mesh_shape_from(config);
     layout.sequence_parallel = config.sequence_parallel;
     layout.distributed_optimizer = config.use_distributed_optimizer;
+    layout.overlap = config.overlap_grad_reduce;
     layout.chunks = static_cast<int>(config.virtual_pipeline_model_parallel_size.value_or(1));
     layout.first_stage_layers = config.decoder_first_pipeline_num_layers.value_or(0);
+    layout.last_stage_layers = config.decoder_last_pipeline_num_layers.value_or(0);
+    layout.count_embedding = config.account_for_embedding_in_pipeline_split;
+    layout.count_loss = config.account_for_loss_in_pipeline_split;
     layout.recompute = recompute_from(config);
     layout.group = config.microbatch_group_size_per_vp_stage.value_or(0);
     ParityTraining& training = plan.training;

@@ -37,6 +37,12 @@ class Workspace {
     std::size_t peak() const { return kept_peak() + temp_.peak(); }
     std::size_t kept_peak() const { return sum_kept(&Arena::peak) + redo_.peak(); }
     std::size_t scratch_peak() const { return temp_.peak(); }
+    /// What is taken from the device for the peaks.
+    std::size_t block_bytes() const {
+        std::size_t sum = Arena::block_bytes(temp_.peak()) + Arena::block_bytes(redo_.peak());
+        for (const auto& arena : keep_) sum += Arena::block_bytes(arena->peak());
+        return sum;
+    }
     std::size_t held() const { return sum_kept(&Arena::held) + temp_.held() + redo_.held(); }
     /// Takes all the memory that a dry run found to be needed.
     void reserve_like(const Workspace& plan) {

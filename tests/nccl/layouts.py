@@ -6,7 +6,8 @@
 Ranks share the GPUs there are (launch local --share-gpus). For each layout:
   losses    of every step, and norms of gradients, against one rank: the largest relative difference and its bound
   volume    what NCCL itself says it carried (its own log of calls) against `teratron plan`, to the byte
-  memory    what the program planned for rank 0 and what it took
+  memory    what rank 0 planned before it took any, and the most it had taken
+  overlap   of a timeline of rank 0: how much of the time of NCCL's kernels others ran beside them
 Exits with 1 if a bound is not kept.
 """
 
@@ -19,32 +20,34 @@ import subprocess
 import sys
 import tempfile
 
-MODEL = ("--num-layers 8 --hidden-size 256 --num-attention-heads 8 --group-query-attention --num-query-groups 4 --swiglu "
+MODEL = ("--num-layers 4 --hidden-size 256 --num-attention-heads 8 --group-query-attention --num-query-groups 4 --swiglu "
          "--normalization RMSNorm --position-embedding-type rope --seq-length 256 --max-position-embeddings 256 "
-         "--micro-batch-size 2 --global-batch-size 32 --tokenizer-type NullTokenizer --vocab-size 1000 --mock-data "
-         "--lr 1e-3 --min-lr 1e-4 --clip-grad 1.0 --weight-decay 0.1 --adam-beta2 0.95 --attention-dropout 0 "
+         "--micro-batch-size 2 --global-batch-size 16 --tokenizer-type NullTokenizer --vocab-size 1000 --mock-data "
+         "--lr 3e-4 --min-lr 3e-5 --clip-grad 1.0 --weight-decay 0.1 --adam-beta2 0.95 --attention-dropout 0 "
          "--hidden-dropout 0 --log-interval 1 --eval-iters 0 --num-workers 0").split()
-TP, PP, CP, ZERO = "--tensor-model-parallel-size", "--pipeline-model-parallel-size", "--context-parallel-size", "--use-distributed-optimizer"
-SP = "--sequence-parallel"
+TP, PP, CP = "--tensor-model-parallel-size", "--pipeline-model-parallel-size", "--context-parallel-size"
+SP, ZERO = "--sequence-parallel", "--use-distributed-optimizer"
+OVERLAP = "--overlap-grad-reduce --overlap-param-gather --ddp-bucket-size 300000"
 INTERLEAVED = "--num-layers-per-virtual-pipeline-stage"
 LAYOUTS = [
     ("tp2", 2, f"{TP} 2"),
     ("tp2 sp", 2, f"{TP} 2 {SP}"),
     ("pp2", 2, f"{PP} 2"),
-    ("pp2 interleaved", 2, f"{PP} 2 {INTERLEAVED} 2"),
+    ("pp2 interleaved", 2, f"{PP} 2 {INTERLEAVED} 1"),
     ("cp2", 2, f"{CP} 2"),
     ("dp2", 2, ""),
     ("dp2 zero", 2, ZERO),
-    ("dp2 zero overlapped", 2, f"{ZERO} --overlap-grad-reduce --overlap-param-gather"),
+    ("dp2 zero overlapped", 2, f"{ZERO} {OVERLAP}"),
     ("tp4 sp", 4, f"{TP} 4 {SP}"),
     ("pp4 tied", 4, f"{PP} 4"),
     ("pp4 untied", 4, f"{PP} 4 --untie-embeddings-and-output-weights"),
     ("tp2 sp, pp2", 4, f"{TP} 2 {SP} {PP} 2"),
-    ("pp2 interleaved, dp2 zero", 4, f"{PP} 2 {INTERLEAVED} 2 {ZERO}"),
+    ("pp2 interleaved, dp2 zero", 4, f"{PP} 2 {INTERLEAVED} 1 {ZERO}"),
     ("tp2, cp2", 4, f"{TP} 2 {CP} 2"),
     ("cp2, dp2 zero", 4, f"{CP} 2 {ZERO}"),
     ("tp2 sp, dp2 zero, full recompute", 4,
      f"{TP} 2 {SP} {ZERO} --recompute-granularity full --recompute-method uniform --recompute-num-layers 1"),
+    ("tp2 sp, dp2 zero overlapped", 4, f"{TP} 2 {SP} {ZERO} {OVERLAP}"),
 ]
 # Largest relative difference of a loss and of a norm of gradients in 20 steps.
 BOUNDS = {"f32": (1e-4, 1e-2), "bf16": (5e-3, 5e-2)}
@@ -56,11 +59,13 @@ def run(command, **kwargs):
     return subprocess.run(command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, timeout=90, **kwargs)
 
 
-def train(binary, flags, ranks, folder, steps):
+def train(binary, flags, ranks, folder, steps, timeline=False):
     """Losses and norms by step, the output, and NCCL's log by rank."""
     metrics = folder / "metrics.jsonl"
     command = [binary, "launch", "local", "--share-gpus", "--nproc-per-node", str(ranks), "--", "pretrain", "gpt", *flags,
                "--train-iters", str(steps), "--metrics-file", str(metrics)]
+    if timeline:
+        command += ["--profile", "--profile-step-start", "3", "--profile-step-end", "5", "--profile-timeline", str(folder)]
     environment = {**os.environ, "NCCL_DEBUG": "INFO", "NCCL_DEBUG_SUBSYS": "COLL",
                    "NCCL_DEBUG_FILE": str(folder / "nccl.%p")}
     done = run(command, env=environment)
@@ -95,6 +100,33 @@ def carried(folder, steps):
                 total += share
         totals.append((total / steps, small))
     return totals
+
+
+UNITS = {"B": 1, "kB": 1e3, "MB": 1e6, "GB": 1e9}
+
+
+def memory(output):
+    """Planned and taken bytes of rank 0, or nothing."""
+    plan = re.search(r"memory plan: ([\d.]+) (\w+) of", output)
+    most = re.search(r"max reserved: ([\d.]+)", output)
+    return (float(plan[1]) * UNITS[plan[2]], float(most[1]) * 2**20) if plan and most else None
+
+
+def overlapped(path):
+    """Milliseconds of NCCL's kernels, and of these with another kernel beside them."""
+    events = [e for e in json.loads(path.read_text())["traceEvents"] if e["ph"] == "X"]
+    nccl = sorted((e["ts"], e["ts"] + e["dur"]) for e in events if "nccl" in e["name"].lower())
+    others = sorted((e["ts"], e["ts"] + e["dur"]) for e in events if "nccl" not in e["name"].lower())
+    total = beside = 0.0
+    for begin, end in nccl:
+        total += end - begin
+        at = begin
+        for b, e in others:
+            if e <= at or b >= end:
+                continue
+            beside += min(e, end) - max(b, at)
+            at = max(at, min(e, end))
+    return total / 1000, beside / 1000
 
 
 def planned(binary, flags, ranks, steps):
@@ -132,7 +164,7 @@ def main():
                     base.mkdir(exist_ok=True)
                     more = ["--untie-embeddings-and-output-weights"] if untied else []
                     alone[untied] = train(options.binary, MODEL + kind + more, 1, base, options.steps)[0]
-                rows, output = train(options.binary, words, ranks, folder, options.steps)
+                rows, output = train(options.binary, words, ranks, folder, options.steps, ranks == 2 and "dp2" in name)
             except (RuntimeError, subprocess.TimeoutExpired) as error:
                 print(f"  {name:36} FAILED: {error}", flush=True)
                 wrong += 1
@@ -147,7 +179,14 @@ def main():
             volumes = sorted({round(v) for v, _ in found})
             same = not volumes or all(any(abs(v - e) <= 1e-4 * e + 64 for e in expected) for v in volumes)
             text += f" volume {volumes[-1] / 1e6 if volumes else 0:.3f} MB/step, planned {expected[-1] / 1e6:.3f}"
-            wrong += not ok or not same
+            took = memory(output)
+            fits = took is None or abs(took[0] - took[1]) <= 0.01 * took[1]
+            if took:
+                text += f", memory planned {took[0] / 1e6:.1f} MB, taken {took[1] / 1e6:.1f}"
+            if (folder / "timeline-rank0.json").exists():
+                text += ", NCCL %.2f ms, %.2f beside others" % overlapped(folder / "timeline-rank0.json")
+            wrong += not ok or not same or not fits
+            text += "" if fits else "  MEMORY DIFFERS"
             print(text + ("" if ok else "  BEYOND THE BOUND") + ("" if same else f"  VOLUME DIFFERS {volumes} {expected}"),
                   flush=True)
     return 1 if wrong else 0

@@ -53,6 +53,7 @@ TEST_P(ParityOfAll, every_option) {
                         const Layout layout{.mesh = {.tp = m.tp, .cp = m.cp, .dp = m.dp, .pp = m.pp},
                                             .sequence_parallel = sp,
                                             .distributed_optimizer = zero,
+                                            .overlap = recompute == Kind::selective || recompute == Kind::block,
                                             .chunks = m.chunks,
                                             .recompute = {recompute, 1}};
                         SCOPED_TRACE(layout.name() + (tied ? " tied" : "") + (few ? " few kv heads" : ""));

@@ -91,6 +91,10 @@ TEST(Parity, interleaved_pipeline) {
 
 TEST(Parity, uneven_pipeline) {
     expect_parity({.model = deeper(gpt(), 5), .documents = true}, {.mesh = {.pp = 3}, .first_stage_layers = 1});
+    expect_parity({.model = deeper(gpt(), 5)}, {.mesh = {.pp = 3}, .first_stage_layers = 2, .last_stage_layers = 1});
+    expect_parity({.model = deeper(llama(), 4)}, {.mesh = {.pp = 3}, .count_embedding = true, .count_loss = true});
+    expect_parity({.model = deeper(llama(), 6), .micro_batches = 8},
+                  {.mesh = {.pp = 2}, .chunks = 2, .count_embedding = true, .count_loss = true});
 }
 
 TEST(Parity, pipeline_with_recompute_and_dropout) {
@@ -112,6 +116,18 @@ TEST(Parity, context_with_all_others) {
                    .sequence_parallel = true,
                    .distributed_optimizer = true,
                    .chunks = 2});
+}
+
+TEST(Parity, overlapped_reductions) {
+    for (const bool zero : {false, true}) {
+        SCOPED_TRACE(zero);
+        expect_parity({.model = gpt()}, {.mesh = {.dp = 2}, .distributed_optimizer = zero, .overlap = true});
+        expect_parity({.model = deeper(gpt(), 4), .documents = true}, {.mesh = {.tp = 2, .cp = 2, .dp = 2, .pp = 2},
+                                                                       .sequence_parallel = true,
+                                                                       .distributed_optimizer = zero,
+                                                                       .overlap = true,
+                                                                       .chunks = 2});
+    }
 }
 
 TEST(Parity, tensor_data_and_pipeline) {

@@ -57,15 +57,14 @@ TEST(Verify, the_small_model_keeps_the_proportions) {
     EXPECT_EQ(t.model.position, PositionKind::rope);
 }
 
-TEST(Verify, what_it_does_not_know_is_refused) {
-    expect_usage_error(
-        [] {
-            plan_verification(
-                config_of("--num-layers 5 --hidden-size 64 --num-attention-heads 4 --pipeline-model-parallel-size 2 "
-                          "--decoder-last-pipeline-num-layers 2",
-                          2));
-        },
-        {"--decoder-first-pipeline-num-layers"});
+TEST(Verify, layers_are_shared_out_as_the_flags_say) {
+    const VerifyPlan plan = plan_verification(
+        config_of("--num-layers 5 --hidden-size 64 --num-attention-heads 4 --pipeline-model-parallel-size 2 "
+                  "--decoder-last-pipeline-num-layers 2 --overlap-grad-reduce",
+                  2));
+    EXPECT_EQ(plan.layout.last_stage_layers, 2);
+    EXPECT_TRUE(plan.layout.overlap);
+    EXPECT_EQ(verify_layout(plan).first_difference, "");
 }
 
 }  // namespace

@@ -1,5 +1,7 @@
 #include "core/cuda/gpu.h"
 
+#include <algorithm>
+
 #include "core/cuda/check.h"
 
 namespace tera {
@@ -18,15 +20,20 @@ class DeviceMemory final : public MemorySource {
     Device device() const override { return Device::cuda; }
     std::byte* take(std::size_t bytes) override {
         void* p = nullptr;
-        if (cudaMalloc(&p, bytes) == cudaSuccess) return static_cast<std::byte*>(p);
+        if (cudaMalloc(&p, bytes) == cudaSuccess) {
+            gpu_.taken_bytes += bytes;
+            gpu_.most_taken_bytes = std::max(gpu_.most_taken_bytes, gpu_.taken_bytes);
+            return static_cast<std::byte*>(p);
+        }
         cudaGetLastError();
         std::size_t free = 0, total = 0;
         cudaMemGetInfo(&free, &total);
         throw Error(cat("out of GPU memory: wanted ", bytes >> 20, " MiB more, ", free >> 20, " of ", total >> 20,
                         " MiB are free on ", gpu_.name));
     }
-    void give_back(std::byte* data, std::size_t) override {
+    void give_back(std::byte* data, std::size_t bytes) override {
         gpu_.synchronize();
+        gpu_.taken_bytes -= bytes;
         cudaFree(data);
     }
     void zero(std::byte* data, std::size_t bytes) override {

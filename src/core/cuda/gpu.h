@@ -26,6 +26,8 @@ struct Gpu {
     cublasLtHandle_t blas = nullptr;
     void* workspace = nullptr;
     static constexpr std::size_t workspace_bytes = std::size_t{64} << 20;
+    std::size_t taken_bytes = workspace_bytes,
+                most_taken_bytes = workspace_bytes;  ///< of device memory, by this program
     std::shared_ptr<void> gemm_plans, attention_plans;
     bool deterministic = false;  ///< the libraries may only use algorithms that always give the same bits
 

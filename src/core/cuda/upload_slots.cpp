@@ -18,6 +18,17 @@ struct UploadSlots::Parts {
     Parts(Gpu& g, int h) : gpu(g), held(h), slots(static_cast<std::size_t>(count(h))) {}
     One& slot(std::int64_t n) { return slots[static_cast<std::size_t>(n) % slots.size()]; }
 
+    void grow(One& slot, std::size_t bytes) const {
+        if (slot.device) gpu.memory().give_back(slot.device, slot.size);  // waits for the device
+        cudaFreeHost(slot.host);
+        slot.host = nullptr, slot.device = nullptr, slot.size = 0;
+        void* host = nullptr;
+        TERA_CUDA(cudaMallocHost(&host, bytes));
+        slot.host = static_cast<std::byte*>(host);
+        slot.device = gpu.memory().take(bytes);
+        slot.size = bytes;
+    }
+
     Gpu& gpu;
     std::int64_t held;
     cudaStream_t copying = nullptr;
@@ -45,6 +56,11 @@ UploadSlots::~UploadSlots() {
     cudaStreamDestroy(parts_->copying);
 }
 
+void UploadSlots::reserve(std::size_t bytes) {
+    for (Parts::One& slot : parts_->slots)
+        if (slot.size < bytes) parts_->grow(slot, bytes);
+}
+
 UploadSlots::Slot UploadSlots::begin(std::size_t bytes) {
     // Everything that reads the slot handed out so many calls ago has been enqueued by now.
     ++parts_->current;
@@ -52,16 +68,7 @@ UploadSlots::Slot UploadSlots::begin(std::size_t bytes) {
         TERA_CUDA(cudaEventRecord(parts_->slot(parts_->current - parts_->held).used, parts_->gpu.stream));
     Parts::One& slot = parts_->slot(parts_->current);
     TERA_CUDA(cudaEventSynchronize(slot.copied));
-    if (slot.size < bytes) {
-        if (slot.device) parts_->gpu.memory().give_back(slot.device, slot.size);  // waits for the device
-        cudaFreeHost(slot.host);
-        slot.host = nullptr, slot.device = nullptr, slot.size = 0;
-        void* host = nullptr;
-        TERA_CUDA(cudaMallocHost(&host, bytes));
-        slot.host = static_cast<std::byte*>(host);
-        slot.device = parts_->gpu.memory().take(bytes);
-        slot.size = bytes;
-    }
+    if (slot.size < bytes) parts_->grow(slot, bytes);
     return {slot.host, slot.device};
 }
 

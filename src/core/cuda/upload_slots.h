@@ -24,6 +24,8 @@ class UploadSlots {
         std::byte* host;
         std::byte* device;
     };
+    /// Makes all slots at least this large.
+    void reserve(std::size_t bytes);
     /// The next slot, free to be written.
     Slot begin(std::size_t bytes);
     /// Copies the slot just written; work enqueued from now on sees it.

@@ -1,0 +1,123 @@
+#!/usr/bin/env python3
+"""A rank of a run on GPUs dies, stops or throws at a random moment: it must be named, all processes gone, exit codes
+not 0, within 30 s.
+
+    python3 tests/nccl/failures.py build/teratron [--rounds 20] [--at-once 5] [--device cuda]
+
+Four ranks share the GPUs, started as hand-written scripts do it, with variables. Each has its data to itself, so that
+one can be made to fail by cutting its file short.
+"""
+
+import argparse
+import concurrent.futures
+import os
+import pathlib
+import random
+import re
+import signal
+import subprocess
+import sys
+import tempfile
+import time
+
+RANKS = 4
+FLAGS = ("pretrain gpt --num-layers 4 --hidden-size 64 --num-attention-heads 4 --seq-length 32 --max-position-embeddings 32 "
+         "--micro-batch-size 2 --global-batch-size 16 --lr 1e-3 --tokenizer-type NullTokenizer --vocab-size 100 "
+         "--log-interval 1 --eval-iters 0 --num-workers 0 --threads 1 --train-iters 1000000 --tensor-model-parallel-size 2 "
+         "--no-mmap-bin-files --split 1,0,0").split()
+
+
+def make_data(binary, folder):
+    lines = folder / "text.jsonl"
+    with lines.open("w") as out:
+        for i in range(2000):
+            out.write('{"text": "%s"}\n' % " ".join(str((i * 7 + j) % 90) for j in range(64)))
+    for rank in range(RANKS):
+        subprocess.run([binary, "preprocess", "--input", str(lines), "--output-prefix", str(folder / f"data{rank}"),
+                        "--tokenizer-type", "NullTokenizer", "--vocab-size", "100", "--append-eod", "--workers", "1"],
+                       check=True, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+
+
+def start(binary, folder, device, port):
+    ranks = []
+    for rank in range(RANKS):
+        environment = {**os.environ, "RANK": str(rank), "LOCAL_RANK": "0", "WORLD_SIZE": str(RANKS),
+                       "MASTER_ADDR": "127.0.0.1", "MASTER_PORT": str(port), "NCCL_HOSTID": str(rank),
+                       "NCCL_SOCKET_IFNAME": "lo"}
+        out = (folder / f"output{rank}").open("w")
+        data = next(folder.glob(f"data{rank}*.idx")).with_suffix("")
+        ranks.append(subprocess.Popen([binary, *FLAGS, "--device", device, "--data-path", str(data)],
+                                      stdout=out, stderr=subprocess.STDOUT, env=environment))
+    return ranks
+
+
+def one(binary, device, kind, number):
+    """Seconds until all were gone, and what is wrong (nothing: '')."""
+    draw = random.Random(f"{kind}{number}")
+    with tempfile.TemporaryDirectory() as name:
+        folder = pathlib.Path(name)
+        make_data(binary, folder)
+        ranks = start(binary, folder, device, 20000 + os.getpid() % 10000 + 100 * number + ["kill", "stop", "throw"].index(kind))
+        try:
+            for _ in range(1200):
+                time.sleep(0.05)
+                if "iteration        3/" in (folder / "output0").read_text():
+                    break
+            else:
+                return 0, "no training: " + (folder / "output0").read_text()[-500:]
+            time.sleep(draw.random())
+            victim = draw.randrange(RANKS)
+            began = time.time()
+            if kind == "kill":
+                ranks[victim].kill()
+            elif kind == "stop":
+                ranks[victim].send_signal(signal.SIGSTOP)
+            else:
+                os.truncate(next(folder.glob(f"data{victim}*.bin")), 10)
+            others = [r for i, r in enumerate(ranks) if i != victim or kind != "stop"]
+            while any(r.poll() is None for r in others) and time.time() < began + 60:
+                time.sleep(0.02)
+            seconds = time.time() - began
+            if kind == "stop":
+                ranks[victim].send_signal(signal.SIGCONT)
+                ranks[victim].wait(20)
+            alive = [i for i, r in enumerate(ranks) if r.poll() is None]
+            if alive:
+                return seconds, f"still there: {alive}"
+            if any(r.returncode == 0 for r in ranks):
+                return seconds, f"exit codes {[r.returncode for r in ranks]}"
+            texts = [(folder / f"output{i}").read_text() for i in range(RANKS)]
+            if not any(re.search(rf"rank {victim}\b", t) for i, t in enumerate(texts) if i != victim):
+                return seconds, f"rank {victim} is not named: " + " | ".join(t[-200:] for t in texts)
+            return seconds, "" if seconds <= 30 else "too late"
+        except subprocess.TimeoutExpired:
+            return 0, "the stopped rank does not leave when it goes on"
+        finally:
+            for r in ranks:
+                r.kill()
+                r.wait()
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("binary")
+    parser.add_argument("--rounds", type=int, default=20)
+    parser.add_argument("--at-once", type=int, default=5)
+    parser.add_argument("--device", default="cuda")
+    parser.add_argument("--kinds", default="kill,throw,stop")
+    options = parser.parse_args()
+    wrong = 0
+    for kind in options.kinds.split(","):
+        with concurrent.futures.ThreadPoolExecutor(options.at_once) as pool:
+            results = list(pool.map(lambda n: one(options.binary, options.device, kind, n), range(options.rounds)))
+        bad = [text for _, text in results if text]
+        wrong += len(bad)
+        print(f"{kind}: {len(results) - len(bad)} of {len(results)} as they should be, at most "
+              f"{max(s for s, _ in results):.1f} s until all were gone", flush=True)
+        for text in bad[:5]:
+            print("  " + text)
+    return 1 if wrong else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
