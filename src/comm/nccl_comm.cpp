@@ -4,6 +4,7 @@
 
 #if defined(TERA_WITH_CUDA) && __has_include(<nccl.h>)
 
+#include <cstdlib>
 #include <vector>
 
 #include "comm/nccl_library.h"
@@ -219,7 +220,7 @@ class NcclComm final : public Comm {
         TERA_CHECK(whole_ != nullptr, "a group of ", size(), " ranks that is not connected");
         return whole_;
     }
-    /// From one rank, number 0 there, to another.
+    /// From one rank, number 0 there, to another. NCCL connects two ranks with their first message, so one is sent.
     ncclComm_t pair(int other, bool sends) {
         ncclUniqueId id{};
         if (sends) {
@@ -228,7 +229,14 @@ class NcclComm final : public Comm {
         } else {
             host_.recv(host_exec(), bytes_of(id), other);
         }
-        return join(id, 2, sends ? 0 : 1);
+        const ncclComm_t comm = join(id, 2, sends ? 0 : 1);
+        Gpu& gpu = shared_->gpu;
+        if (sends)
+            TERA_NCCL(send, gpu.workspace, sizeof id, ncclUint8, 1, comm, gpu.stream);
+        else
+            TERA_NCCL(recv, gpu.workspace, sizeof id, ncclUint8, 0, comm, gpu.stream);
+        gpu.synchronize();
+        return comm;
     }
 
     std::shared_ptr<Rank> shared_;
@@ -245,6 +253,7 @@ class NcclComm final : public Comm {
 
 std::unique_ptr<Comm> make_nccl_comm(Comm& host, const Engine& engine, Progress* progress) {
     TERA_CHECK(engine.gpu() != nullptr, "NCCL without a GPU");
+    setenv("NCCL_RUNTIME_CONNECT", "0", 0);  // all connections of a communicator with it, none in the middle of a step
     (void)nccl();
     return std::make_unique<NcclComm>(std::make_shared<Rank>(*engine.gpu(), progress), host);
 }

@@ -16,9 +16,11 @@ import json
 import os
 import pathlib
 import re
+import signal
 import subprocess
 import sys
 import tempfile
+import time
 
 MODEL = ("--num-layers 4 --hidden-size 256 --num-attention-heads 8 --group-query-attention --num-query-groups 4 --swiglu "
          "--normalization RMSNorm --position-embedding-type rope --seq-length 256 --max-position-embeddings 256 "
@@ -55,8 +57,20 @@ BOUNDS = {"f32": (1e-4, 1e-2), "bf16": (5e-3, 5e-2)}
 ITEM = {0: 1, 1: 1, 2: 4, 3: 4, 4: 8, 5: 8, 6: 2, 7: 4, 8: 8, 9: 2}
 
 
-def run(command, **kwargs):
-    return subprocess.run(command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, timeout=90, **kwargs)
+def run(command, output=None, **kwargs):
+    """Runs it to its end; what it printed goes to the file, and no process of it is left after the time limit."""
+    with open(output or os.devnull, "w+") as out:
+        process = subprocess.Popen(command, stdout=out, stderr=subprocess.STDOUT, start_new_session=True, **kwargs)
+        try:
+            code = process.wait(timeout=90)
+        except subprocess.TimeoutExpired:
+            os.killpg(process.pid, signal.SIGTERM)
+            time.sleep(3)
+            os.killpg(process.pid, signal.SIGKILL)
+            process.wait()
+            code = "none: it did not end in 90 s"
+        out.seek(0)
+        return code, out.read()
 
 
 def train(binary, flags, ranks, folder, steps, timeline=False):
@@ -68,12 +82,11 @@ def train(binary, flags, ranks, folder, steps, timeline=False):
         command += ["--profile", "--profile-step-start", "3", "--profile-step-end", "5", "--profile-timeline", str(folder)]
     environment = {**os.environ, "NCCL_DEBUG": "INFO", "NCCL_DEBUG_SUBSYS": "COLL",
                    "NCCL_DEBUG_FILE": str(folder / "nccl.%p")}
-    done = run(command, env=environment)
-    (folder / "output").write_text(done.stdout)
-    if done.returncode:
-        raise RuntimeError(f"exit code {done.returncode}:\n" + "\n".join(done.stdout.splitlines()[-15:]))
+    code, text = run(command, folder / "output", env=environment)
+    if code != 0:
+        raise RuntimeError(f"exit code {code}:\n" + "\n".join(text.splitlines()[-15:]))
     rows = [json.loads(line) for line in metrics.read_text().splitlines()]
-    return [row for row in rows if "lm_loss" in row], done.stdout
+    return [row for row in rows if "lm_loss" in row], text
 
 
 def difference(a, b):
@@ -130,8 +143,9 @@ def overlapped(path):
 
 
 def planned(binary, flags, ranks, steps):
-    done = run([binary, "plan", "gpt", *flags, "--train-iters", str(steps), "--world-size", str(ranks), "--json"])
-    stages = json.loads(done.stdout[done.stdout.index("{"):])["layout"]["stages"]
+    command = [binary, "plan", "gpt", *flags, "--train-iters", str(steps), "--world-size", str(ranks), "--json"]
+    text = subprocess.run(command, stdout=subprocess.PIPE, text=True, check=True).stdout
+    stages = json.loads(text[text.index("{"):])["layout"]["stages"]
     return [sum(sent["bytes"] for name, sent in stage["sent_per_step"].items()) for stage in stages]
 
 
@@ -165,7 +179,7 @@ def main():
                     more = ["--untie-embeddings-and-output-weights"] if untied else []
                     alone[untied] = train(options.binary, MODEL + kind + more, 1, base, options.steps)[0]
                 rows, output = train(options.binary, words, ranks, folder, options.steps, ranks == 2 and "dp2" in name)
-            except (RuntimeError, subprocess.TimeoutExpired) as error:
+            except RuntimeError as error:
                 print(f"  {name:36} FAILED: {error}", flush=True)
                 wrong += 1
                 continue
