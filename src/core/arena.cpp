@@ -40,7 +40,7 @@ std::size_t Arena::block_bytes(std::size_t bytes) {
 }
 
 void Arena::add_block(std::size_t bytes) {
-    std::size_t size = block_bytes(bytes);
+    const std::size_t size = block_bytes(std::max<std::size_t>(bytes, 1));
     std::byte* p = source_.take(size);
     TERA_POISON(p, size);
     blocks_.push_back({p, size, 0});

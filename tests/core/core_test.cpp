@@ -120,6 +120,14 @@ TEST(Arena, a_counting_arena_measures_without_memory) {
     EXPECT_NE(a.data, b.data);
 }
 
+TEST(Arena, nothing_can_be_asked_for_first) {
+    Arena arena;
+    EXPECT_NE(arena.allocate(0), nullptr);
+    EXPECT_EQ(arena.tensor(DType::f32, {0}).numel(), 0);
+    EXPECT_EQ(Arena::block_bytes(0), 0u);
+    EXPECT_EQ(arena.held(), Arena::block_bytes(1));
+}
+
 TEST(Arena, reserving_is_one_block_for_all) {
     Arena arena;
     arena.reserve(std::size_t{5} << 20);
