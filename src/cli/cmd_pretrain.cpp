@@ -46,14 +46,16 @@ void run(RunConfig config, const RankPlace& place, std::chrono::steady_clock::ti
     options.world = &world.comm();
     options.progress = &world.watch().progress();
     options.begin_step = [&](std::int64_t step) { world.watch().progress().begin_step(step); };
+    // Launchers may end the other ranks before they can say which one failed: it says so itself.
+    const auto named = [&](const std::exception& e) { return cat(world.watch().name_of(place.rank), ": ", e.what()); };
     try {
         Trainer(std::move(config), std::move(options)).run();
     } catch (const UsageError& e) {
         world.fail(e.what(), 2);
-        throw;
+        throw UsageError(named(e));
     } catch (const std::exception& e) {
         world.fail(e.what());
-        throw;
+        throw Error(named(e));
     }
 }
 
