@@ -32,7 +32,7 @@ class Lane {
         void wait(const Exec& exec) const;
 
       private:
-        const Lane* lane_;
+        [[maybe_unused]] const Lane* lane_;
         void* event_ = nullptr;
     };
 
@@ -41,7 +41,7 @@ class Lane {
   private:
     Gpu* gpu_;
     void* stream_ = nullptr;
-    void* followed_ = nullptr;
+    [[maybe_unused]] void* followed_ = nullptr;  // only where there is a device
 };
 
 }  // namespace tera
