@@ -64,19 +64,19 @@ namespace {
 class Rehearsal {
   public:
     explicit Rehearsal(const PipelineShape& shape) : shape_(shape) {
-        for (int p = 0; p < shape.stages; ++p) todo_.push_back(schedule_1f1b(shape, p));
-        at_.resize(todo_.size());
+        for (int p = 0; p < shape.stages; ++p) steps_.push_back(schedule_1f1b(shape, p));
+        at_.resize(steps_.size());
     }
     std::int64_t run() {
         for (bool moved = true; moved;) {
             moved = false;
-            std::vector<std::vector<Key>> sent(todo_.size());
-            for (std::size_t p = 0; p < todo_.size(); ++p) moved = advance(static_cast<int>(p), sent[p]) || moved;
+            std::vector<std::vector<Key>> sent(steps_.size());
+            for (std::size_t p = 0; p < steps_.size(); ++p) moved = advance(static_cast<int>(p), sent[p]) || moved;
             for (const auto& messages : sent)
                 for (const Key& message : messages) deliver(message);
         }
-        for (std::size_t p = 0; p < todo_.size(); ++p)
-            TERA_CHECK(at_[p] == todo_[p].size(), "stage ", p, " waits for ever at ", todo_[p][at_[p]].text());
+        for (std::size_t p = 0; p < steps_.size(); ++p)
+            TERA_CHECK(at_[p] == steps_[p].size(), "stage ", p, " waits for ever at ", steps_[p][at_[p]].text());
         return most_;
     }
 
@@ -99,8 +99,8 @@ class Rehearsal {
     }
     bool advance(int stage, std::vector<Key>& sent) {
         const auto p = static_cast<std::size_t>(stage);
-        if (at_[p] == todo_[p].size()) return false;
-        const PipelineStep& s = todo_[p][at_[p]];
+        if (at_[p] == steps_[p].size()) return false;
+        const PipelineStep& s = steps_[p][at_[p]];
         const bool forward = s.kind == PipelineStep::Kind::forward;
         const Key mine{s.kind, s.micro_batch, s.chunk * shape_.stages + stage};
         const bool needs = forward ? mine.place > 0 : mine.place < places() - 1;
@@ -113,7 +113,7 @@ class Rehearsal {
     }
 
     PipelineShape shape_;
-    std::vector<std::vector<PipelineStep>> todo_;
+    std::vector<std::vector<PipelineStep>> steps_;
     std::vector<std::size_t> at_;
     std::set<Key> arrived_;
     std::map<int, std::int64_t> waiting_;

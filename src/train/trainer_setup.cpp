@@ -70,6 +70,7 @@ void Trainer::set_up() {
     join_ranks();
     print_arguments();
     if (!config_.save.empty() && leads()) check_save_folder(config_.save);
+    if (!config_.profile_timeline.empty()) make_folders(config_.profile_timeline);  // now, not in the middle of the run
     set_up_tokenizer();
     print(cat("> initialized tensor model parallel with size ", config_.tensor_model_parallel_size));
     print(cat("> initialized pipeline model parallel with size ", config_.pipeline_model_parallel_size));

@@ -118,19 +118,19 @@ TEST(Schedule, micro_batches_that_do_not_fit_are_named) {
 /// Runs all stages with room for `room` messages in each channel: a step ends when its message has found room. The
 /// order in which stages are tried is drawn. Returns how many steps were done.
 std::size_t run_with_room(const PipelineShape& shape, std::int64_t room, unsigned seed) {
-    std::vector<std::vector<PipelineStep>> todo;
-    for (int p = 0; p < shape.stages; ++p) todo.push_back(schedule_1f1b(shape, p));
+    std::vector<std::vector<PipelineStep>> steps;
+    for (int p = 0; p < shape.stages; ++p) steps.push_back(schedule_1f1b(shape, p));
     const int places = shape.stages * shape.chunks;
     using Channel = std::pair<Kind, int>;  // kind of work and receiving stage
     std::map<Channel, std::vector<std::pair<std::int64_t, int>>> channels;
-    std::vector<std::size_t> at(todo.size(), 0);
-    std::vector<char> computed(todo.size(), 0);  // the message is still to be sent
+    std::vector<std::size_t> at(steps.size(), 0);
+    std::vector<char> computed(steps.size(), 0);  // the message is still to be sent
     std::mt19937 draw(seed);
     std::size_t done = 0;
     const auto try_step = [&](int p) {
         const auto i = static_cast<std::size_t>(p);
-        if (at[i] == todo[i].size()) return false;
-        const PipelineStep& s = todo[i][at[i]];
+        if (at[i] == steps[i].size()) return false;
+        const PipelineStep& s = steps[i][at[i]];
         const bool forward = s.kind == Kind::forward;
         const int place = s.chunk * shape.stages + p, next = place + (forward ? 1 : -1);
         if (!computed[i]) {
@@ -178,6 +178,9 @@ TEST(Schedule, with_the_room_it_asks_for_no_stage_waits_for_ever) {
         }
     }
     EXPECT_EQ(most_on_their_way({.micro_batches = 4}), 0);
+    EXPECT_EQ(most_on_their_way({.stages = 8, .micro_batches = 32}), 1) << "a forward is taken up at once";
+    EXPECT_EQ(most_on_their_way({.stages = 4, .chunks = 2, .micro_batches = 16}), 2);
+    EXPECT_EQ(most_on_their_way({.stages = 8, .chunks = 2, .micro_batches = 32}), 4);
 }
 
 TEST(Schedule, micro_batches_in_use) {

@@ -33,5 +33,9 @@ TEST_F(TrainerProfile, AnEmptyRangeIsRefused) {
                        {"--profile-step-end 3", "--profile-step-start 3"});
 }
 
+TEST_F(TrainerProfile, AFolderThatCannotBeMadeIsSaidBeforeTraining) {
+    expect_usage_error([&] { run(std::string(flags) + " --profile-timeline /proc/nowhere"); }, {"/proc/nowhere"});
+}
+
 }  // namespace
 }  // namespace tera
