@@ -1,11 +1,9 @@
 // teratron pretrain gpt <flags>: trains a model.
-#include <algorithm>
 #include <chrono>
 #include <cstdio>
-#include <cstdlib>
 
 #include "cli/commands.h"
-#include "comm/process_world.h"
+#include "cli/rank_process.h"
 #include "config/config_dump.h"
 #include "config/run_config.h"
 #include "core/error.h"
@@ -14,10 +12,6 @@
 
 namespace tera {
 namespace {
-
-bool asks_for_help(const CommandArgs& args) {
-    return std::any_of(args.begin(), args.end(), [](const auto& word) { return word == "--help" || word == "-h"; });
-}
 
 /// --use-checkpoint-args: the model's shape comes from the checkpoint before anything is checked.
 void take_arguments_from_checkpoint(RunConfig& config) {
@@ -37,26 +31,12 @@ void run(RunConfig config, const RankPlace& place, std::chrono::steady_clock::ti
         Trainer(std::move(config), std::move(options)).run();
         return;
     }
-    // Messages wait for their receivers on streams of their own: with one queue for all streams (as Megatron's
-    // launchers ask for) a waiting message would stand in the way of the work its receiver waits for.
-    setenv("CUDA_DEVICE_MAX_CONNECTIONS", "32", 1);
-    WatchSettings watching;
-    watching.timeout_s = 60 * static_cast<double>(config.distributed_timeout_minutes);
-    ProcessWorld world(place, watching);
-    options.world = &world.comm();
-    options.progress = &world.watch().progress();
-    options.begin_step = [&](std::int64_t step) { world.watch().progress().begin_step(step); };
-    // Launchers may end the other ranks before they can say which one failed: it says so itself.
-    const auto named = [&](const std::exception& e) { return cat(world.watch().name_of(place.rank), ": ", e.what()); };
-    try {
+    with_world(config, place, [&](ProcessWorld& world) {
+        options.world = &world.comm();
+        options.progress = &world.watch().progress();
+        options.begin_step = [&](std::int64_t step) { world.watch().progress().begin_step(step); };
         Trainer(std::move(config), std::move(options)).run();
-    } catch (const UsageError& e) {
-        world.fail(e.what(), 2);
-        throw UsageError(named(e));
-    } catch (const std::exception& e) {
-        world.fail(e.what());
-        throw Error(named(e));
-    }
+    });
 }
 
 }  // namespace

@@ -1,8 +1,8 @@
 // teratron verify gpt <flags> --world-size N: proves a parallel layout equal to one rank.
-#include <algorithm>
 #include <cstdio>
 
 #include "cli/commands.h"
+#include "cli/rank_process.h"
 #include "config/run_config.h"
 #include "core/error.h"
 #include "train/verify.h"
@@ -12,7 +12,17 @@ namespace {
 
 constexpr std::int64_t most_ranks = 256;  // threads of this process
 
-void print_plan(const VerifyPlan& plan) {
+constexpr const char* help_text =
+    "teratron verify gpt <flags of pretrain> --world-size N\n"
+    "teratron launch local --nproc-per-node N -- verify gpt <flags of pretrain>   (or torchrun, srun, mpirun)\n"
+    "\n"
+    "Trains a small model with the flags' kinds of layers on their layout and on one rank, in f64, and compares "
+    "losses,\n"
+    "norms, every gradient and every weight; names the first that differs. Started alone, the ranks are threads of "
+    "this\n"
+    "process. Started by a launcher, they are its processes: on GPUs over NCCL, or on CPUs (--device cpu).\n";
+
+void print_plan(const VerifyPlan& plan, const char* ranks) {
     const MeshShape& m = plan.layout.mesh;
     const ModelConfig& c = plan.training.model;
     std::printf("> layout: %d ranks = tensor %d%s * context %d * pipeline %d%s * data %d%s\n", m.size(), m.tp,
@@ -23,38 +33,67 @@ void print_plan(const VerifyPlan& plan) {
         "> model: the flags' kinds of layers, %lld of width %lld, %lld heads, %lld key/value heads, vocabulary %lld\n",
         static_cast<long long>(c.layers), static_cast<long long>(c.hidden), static_cast<long long>(c.heads),
         static_cast<long long>(c.kv_heads), static_cast<long long>(c.vocab));
-    std::printf("> %d steps of %d micro-batches of %lld sequences of %lld tokens, f64, each rank a thread\n",
-                plan.training.steps, plan.training.micro_batches, static_cast<long long>(plan.training.B),
-                static_cast<long long>(plan.training.S));
+    std::printf("> %d steps of %d micro-batches of %lld sequences of %lld tokens, %s\n", plan.training.steps,
+                plan.training.micro_batches, static_cast<long long>(plan.training.B),
+                static_cast<long long>(plan.training.S), ranks);
     std::fflush(stdout);
+}
+
+void print_report(const VerifyReport& report) {
+    for (const std::string& line : report.lines) std::printf("%s\n", line.c_str());
+    std::fflush(stdout);
+    if (!report.first_difference.empty())
+        throw Error(cat("the layout does not compute what one rank does: ", report.first_difference));
+    std::printf("the layout computes what one rank does, within 1e-12 of each tensor's largest\n");
+}
+
+void verify_on_threads(const RunConfig& config) {
+    if (config.device == "cuda") {
+        usage_error(
+            "--device cuda: threads of one process compute on the CPU; on GPUs start the ranks with `teratron "
+            "launch local --nproc-per-node ",
+            config.world_size, " -- verify …`, torchrun, srun or mpirun");
+    }
+    if (config.world_size > most_ranks)
+        usage_error("--world-size ", config.world_size, ": verify runs up to ", most_ranks,
+                    " ranks as threads; start more with a launcher");
+    const VerifyPlan plan = plan_verification(config);
+    print_plan(plan, "f64, each rank a thread");
+    print_report(verify_layout(plan));
+}
+
+void verify_on_processes(const RunConfig& config, const RankPlace& place) {
+    if (config.world_size != place.size)
+        usage_error("--world-size ", config.world_size, ", but ", place.size, " ranks were started");
+    const VerifyPlan plan = plan_verification(config);
+    with_world(config, place, [&](ProcessWorld& world) {
+        const Engine engine(device_named(config.device), Engine::gpu_of_rank(place.local_rank));
+        const bool gpu = engine.device() != Device::cpu;
+        if (place.rank == 0) print_plan(plan, gpu ? "f64, each rank a process with a GPU" : "f64, each rank a process");
+        const VerifyReport report = verify_layout(plan, world.comm(), engine, &world.watch().progress());
+        if (place.rank == 0) print_report(report);
+        world.comm().barrier();
+    });
 }
 
 }  // namespace
 
 int cmd_verify(const CommandArgs& args) {
-    const bool help = std::any_of(args.begin(), args.end(), [](const auto& w) { return w == "--help" || w == "-h"; });
-    if (help) {
-        std::printf(
-            "teratron verify gpt <flags of pretrain> --world-size N\n\nTrains a small model with the flags' kinds of "
-            "layers on their layout and on one rank, in f64 on threads of\nthis process, and compares losses, norms, "
-            "every gradient and every weight.\n");
+    if (asks_for_help(args)) {
+        std::printf("%s", help_text);
         return 0;
     }
     if (args.empty() || args[0].rfind("-", 0) == 0)
         usage_error("say what to verify first: teratron verify gpt <flags> --world-size N");
-    RunConfig config = parse_run_config(parse_model_kind(args[0]), {args.begin() + 1, args.end()}, Environment{});
+    const RankPlace place = find_rank_place();
+    Environment environment;
+    if (place.size > 1) environment.rank = place.rank, environment.world_size = place.size;
+    RunConfig config = parse_run_config(parse_model_kind(args[0]), {args.begin() + 1, args.end()}, environment);
     validate_and_derive(config, config.world_size);
-    if (config.world_size > most_ranks)
-        usage_error("--world-size ", config.world_size, ": verify runs up to ", most_ranks, " ranks");
-    const VerifyPlan plan = plan_verification(config);
-    print_plan(plan);
-    const VerifyReport report = verify_layout(plan);
-    for (const std::string& line : report.lines) std::printf("%s\n", line.c_str());
-    if (!report.first_difference.empty()) {
-        std::fflush(stdout);
-        throw Error(cat("the layout does not compute what one rank does: ", report.first_difference));
-    }
-    std::printf("the layout computes what one rank does, within 1e-12 of each tensor's largest\n");
+    if (place.size > 1)
+        verify_on_processes(config, place);
+    else
+        verify_on_threads(config);
     return 0;
 }
 

@@ -2,12 +2,18 @@
 // user can fix is thrown as UsageError; main() prints it and exits with 2.
 #pragma once
 
+#include <algorithm>
 #include <string>
 #include <vector>
 
 namespace tera {
 
 using CommandArgs = std::vector<std::string>;
+
+/// --help or -h, anywhere.
+inline bool asks_for_help(const CommandArgs& args) {
+    return std::any_of(args.begin(), args.end(), [](const auto& word) { return word == "--help" || word == "-h"; });
+}
 
 int cmd_pretrain(const CommandArgs& args);
 int cmd_preprocess(const CommandArgs& args);

@@ -131,13 +131,19 @@ class NcclComm final : public Comm {
     ~NcclComm() override {
         outbox_.reset();
         if (shared_->abandoned) return;
-        for (const ncclComm_t comm : own_) nccl().destroy(comm);
+        // Not ncclCommDestroy, which waits for the other ranks, and with several communicators sometimes for ever.
+        for (const ncclComm_t comm : own_) nccl().abort(comm);
         for (const ncclComm_t comm : own_) std::erase(shared_->all, comm);
     }
 
     int rank() const override { return host_.rank(); }
     int size() const override { return host_.size(); }
-    void barrier() override { host_.barrier(); }
+    /// Devices too have done what they were given.
+    void barrier() override {
+        TERA_CUDA(cudaSetDevice(shared_->gpu.device));
+        TERA_CUDA(cudaDeviceSynchronize());
+        host_.barrier();
+    }
     std::unique_ptr<Comm> group(const std::vector<int>& members) override {
         return std::make_unique<NcclComm>(shared_, host_.group(members));
     }

@@ -34,7 +34,6 @@ NcclLibrary load() {
     };
     find(library.new_id, "ncclGetUniqueId");
     find(library.init_rank, "ncclCommInitRank");
-    find(library.destroy, "ncclCommDestroy");
     find(library.abort, "ncclCommAbort");
     find(library.all_reduce, "ncclAllReduce");
     find(library.all_gather, "ncclAllGather");

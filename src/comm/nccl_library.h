@@ -10,7 +10,6 @@ namespace tera {
 struct NcclLibrary {
     decltype(&ncclGetUniqueId) new_id = nullptr;
     decltype(&ncclCommInitRank) init_rank = nullptr;
-    decltype(&ncclCommDestroy) destroy = nullptr;
     decltype(&ncclCommAbort) abort = nullptr;
     decltype(&ncclAllReduce) all_reduce = nullptr;
     decltype(&ncclAllGather) all_gather = nullptr;

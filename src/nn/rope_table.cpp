@@ -34,6 +34,7 @@ void RopeCache::build(const Exec& exec, std::int64_t positions) {
     memory_ = std::make_unique<Arena>(exec.arena->kind(), exec.arena->source());
     std::vector<double> f = rope_frequencies(config_, head_dim_, single);
     Shape shape{positions, static_cast<std::int64_t>(f.size())};
+    memory_->reserve(2 * (static_cast<std::size_t>(shape.numel()) * sizeof(A) + Arena::alignment));
     table_ = {memory_->tensor(dtype_of<A>, shape), memory_->tensor(dtype_of<A>, shape), config_.interleaved};
     if (exec.counts()) return;
     std::vector<A> cos, sin;

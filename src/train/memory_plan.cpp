@@ -81,6 +81,7 @@ MemoryPlan plan_memory(const RunConfig& config, std::int64_t true_vocab, Workspa
         const auto rest = [](std::size_t bytes) { return Arena::block_bytes(bytes) - bytes; };
         plan.rounding = rest(plan.weights) + rest(plan.optimizer) + dry.block_bytes() - dry.peak() +
                         Arena::block_bytes(1);  // of the sums of losses
+        for (const Decoder* model : parts.chunks()) plan.rounding += rest(model->table_bytes());
     }
     plan.libraries = dry.engine().own_bytes();
     return plan;

@@ -1,13 +1,12 @@
 #include "train/parity.h"
 
 #include <algorithm>
-#include <cmath>
-#include <limits>
 #include <random>
 
 #include "comm/thread_comm.h"
 #include "core/error.h"
 #include "train/evaluate.h"
+#include "train/training_parts.h"
 
 namespace tera {
 namespace {
@@ -65,8 +64,17 @@ std::vector<ModelSlice> slices_of(const ModelConfig& model, const ParityLayout& 
 /// Model, optimizer and step of one rank.
 class ParityRank {
   public:
-    ParityRank(const ParityTraining& t, const ParityLayout& layout, Comm& world, ParityRecord& record)
-        : t_(t), layout_(layout), world_(world), mesh_(layout.mesh, world), record_(record) {
+    ParityRank(const ParityTraining& t, const ParityLayout& layout, Comm& world, const Engine& engine,
+               ParityRecord& record)
+        : t_(t),
+          layout_(layout),
+          world_(world),
+          mesh_(layout.mesh, world),
+          record_(record),
+          workspace_(engine, pool_),
+          weights_(Arena::Kind::real, engine.memory()),
+          states_(Arena::Kind::real, engine.memory()),
+          upload_(engine, held_micro_batches(shape(), mesh_.place().pp)) {
         build_model();
         const GradSync::Settings settings{layout.distributed_optimizer, layout.overlap,
                                           layout.overlap && layout.distributed_optimizer, 100};
@@ -79,6 +87,8 @@ class ParityRank {
                            workspace_.ctx().temp);
         pipeline_.emplace(
             Pipeline::Parts{chunks_, mesh_, workspace_, upload_, timers_, layout.group, sync_->observer()});
+        mesh_.connect(layout.distributed_optimizer);
+        pipeline_->connect(pipeline_->messages({.S = t.S, .B = t.B}, share()));
     }
 
     void run() {
@@ -86,7 +96,7 @@ class ParityRank {
         TrainStep train({*pipeline_, *sync_, *optimizer_, no_scaler_, timers_},
                         {.clip_grad = t_.clip, .per_token_loss = t_.per_token_loss, .with_gradients = [&] {
                              if (first)
-                                 for (const ParamSlice& s : sync_->owned()) record_.grads.put(s, s.grad());
+                                 for (const ParamSlice& s : sync_->owned()) record_.grads.put(exec(), s, s.grad());
                              first = false;
                          }});
         for (int step = 0; step < t_.steps; ++step) {
@@ -94,12 +104,13 @@ class ParityRank {
             record_.add(step, train.run([&]() -> const MicroBatch& { return next(); }, share(),
                                         {.learning_rate = 0.01, .weight_decay = 0.1}, step));
         }
-        sync_->settle(workspace_.ctx().temp);
-        for (const ParamSlice& s : whole_slices(params_)) record_.weights.put(s, s.value());
+        sync_->settle(exec());
+        for (const ParamSlice& s : whole_slices(params_)) record_.weights.put(exec(), s, s.value());
         begin(t_.steps);
         const LossSum evaluation = evaluate(*pipeline_, [&]() -> const MicroBatch& { return next(); },
                                             {.iterations = 1, .micro_batches = share()});
         if (world_.rank() == 0) record_.evaluation = evaluation;
+        world_.barrier();  // nobody ends a communicator that another still uses
     }
 
   private:
@@ -114,7 +125,11 @@ class ParityRank {
         for (Param* p : params_)  // norms and biases too, so that every gradient is exercised
             if (p->init.kind == Init::Kind::constant) p->init = {Init::Kind::normal, 0.3};
     }
+    Exec exec() { return workspace_.ctx().temp; }
     int share() const { return t_.micro_batches / layout_.mesh.dp; }
+    PipelineShape shape() const {
+        return {.stages = layout_.mesh.pp, .chunks = layout_.chunks, .micro_batches = share(), .group = layout_.group};
+    }
     void begin(int step) {
         batches_.clear();
         for (int m = 0; m < share(); ++m)
@@ -129,7 +144,7 @@ class ParityRank {
     const Mesh mesh_;
     ParityRecord& record_;
     ThreadPool pool_{1};
-    Workspace workspace_{pool_};
+    Workspace workspace_;
     Arena weights_, states_;
     std::vector<std::unique_ptr<Decoder>> models_;
     std::vector<Decoder*> chunks_;
@@ -137,7 +152,7 @@ class ParityRank {
     std::optional<GradSync> sync_;
     std::optional<Optimizer> optimizer_;
     std::optional<LossScaler> no_scaler_;
-    BatchUpload upload_{workspace_.engine()};
+    BatchUpload upload_;
     Timers timers_{0};
     std::optional<Pipeline> pipeline_;
     std::vector<RandomBatch> batches_;
@@ -153,44 +168,16 @@ std::string ParityLayout::name() const {
                chunks > 1 ? cat("x", chunks) : "", kinds[static_cast<int>(recompute.kind)]);
 }
 
-void WholeTensors::put(const ParamSlice& slice, const Tensor& elements) {
-    const Param& p = *slice.param;
-    const std::lock_guard lock(mutex_);
-    auto& whole = tensors_[p.name];
-    if (whole.empty())
-        whole.assign(static_cast<std::size_t>(p.full_shape.numel()), std::numeric_limits<double>::quiet_NaN());
-    for (const ElementRun& run : runs_of(slice))
-        for (std::int64_t i = 0; i < run.count; ++i) {
-            double& to = whole[static_cast<std::size_t>(run.full + i)];
-            const double x = elements.ptr<double>()[run.local + i];
-            if (!std::isnan(to) && to != x) differing_.insert({p.name, std::abs(to - x)});
-            to = x;
-        }
-}
-
-void ParityRecord::add(int step, const StepOutcome& outcome) {
-    const std::lock_guard lock(mutex_);
-    if (static_cast<int>(steps.size()) == step) steps.push_back(outcome);
-    const StepOutcome& first = steps[static_cast<std::size_t>(step)];
-    agreed = agreed && first.loss.loss == outcome.loss.loss && first.grad_norm == outcome.grad_norm &&
-             first.grad_zeros == outcome.grad_zeros && first.skipped == outcome.skipped;
+void train_rank(const ParityTraining& training, const ParityLayout& layout, Comm& world, const Engine& engine,
+                ParityRecord& record) {
+    TERA_CHECK(training.micro_batches % layout.mesh.dp == 0, training.micro_batches, " micro-batches on ",
+               layout.mesh.dp, " ranks");
+    ParityRank(training, layout, world, engine, record).run();
 }
 
 void train_on_threads(const ParityTraining& training, const ParityLayout& layout, ParityRecord& record) {
-    TERA_CHECK(training.micro_batches % layout.mesh.dp == 0, training.micro_batches, " micro-batches on ",
-               layout.mesh.dp, " ranks");
-    run_on_threads(layout.mesh.size(), [&](Comm& world) { ParityRank(training, layout, world, record).run(); });
-}
-
-double largest_difference(const std::vector<double>& a, const std::vector<double>& b) {
-    double difference = 0, size = 0;
-    for (std::size_t i = 0; i < b.size(); ++i) {
-        // A NaN is the largest difference there is.
-        const double d = std::abs(a[i] - b[i]);
-        difference = d <= difference ? difference : d;
-        size = std::max(size, std::abs(b[i]));
-    }
-    return size > 0 ? difference / size : difference;
+    const Engine cpu;
+    run_on_threads(layout.mesh.size(), [&](Comm& world) { train_rank(training, layout, world, cpu, record); });
 }
 
 }  // namespace tera

@@ -1,5 +1,5 @@
-// The same small training on one rank and on a layout of ranks that are threads, in f64: what `teratron verify` and the
-// tests compare. Every gradient of the first step and every weight after the last are gathered into whole tensors.
+// The same small training on one rank and on a layout of ranks, in f64: what `teratron verify` and the tests compare.
+// Every gradient of the first step and every weight after the last are gathered into whole tensors.
 #pragma once
 
 #include <map>
@@ -38,12 +38,17 @@ struct ParityTraining {
 /// Whole tensors by name, put together from the ranks' pieces.
 class WholeTensors {
   public:
-    void put(const ParamSlice& slice, const Tensor& elements);
+    /// `elements`: of the slice, f64, wherever exec's memory is.
+    void put(const Exec& exec, const ParamSlice& slice, const Tensor& elements);
+    /// A part of a tensor: all but the elements that are NaN.
+    void put(const std::string& name, const std::vector<double>& part);
     const std::map<std::string, std::vector<double>>& all() const { return tensors_; }
     /// Tensors of which two ranks held different bits, and by how much.
     const std::map<std::string, double>& differing() const { return differing_; }
 
   private:
+    void put(const std::string& name, double& to, double x);
+
     std::mutex mutex_;
     std::map<std::string, std::vector<double>> tensors_;
     std::map<std::string, double> differing_;
@@ -56,11 +61,16 @@ struct ParityRecord {
     bool agreed = true;  ///< all ranks have seen the same losses, norms and zeros
 
     void add(int step, const StepOutcome& outcome);
+    /// Every rank has a record of its own: rank 0's becomes that of all.
+    void gather(Comm& world);
 
   private:
     std::mutex mutex_;
 };
 
+/// One rank of `world`, whose memory is the engine's.
+void train_rank(const ParityTraining& training, const ParityLayout& layout, Comm& world, const Engine& engine,
+                ParityRecord& record);
 void train_on_threads(const ParityTraining& training, const ParityLayout& layout, ParityRecord& record);
 
 /// Largest |a-b| relative to the largest |b|.

@@ -38,7 +38,9 @@ const std::vector<std::string> step_timers = {"forward-backward", "forward-compu
 
 bool Trainer::run() {
     try {
-        return set_up_and_train();
+        const bool trained = set_up_and_train();
+        if (gpu_world_) gpu_world_->barrier();  // nobody ends a communicator that another still uses
+        return trained;
     } catch (...) {
         if (gpu_world_) gpu_world_->abandon();  // else the GPU waits for ranks that will not come
         throw;

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cmath>
 
+#include "comm/nccl_comm.h"
 #include "core/error.h"
 #include "train/format_text.h"
 #include "train/model_from_flags.h"
@@ -106,10 +107,9 @@ VerifyPlan plan_verification(const RunConfig& config) {
     return plan;
 }
 
-VerifyReport verify_layout(const VerifyPlan& plan, double bound) {
-    ParityRecord one, many;
-    train_on_threads(plan.training, {}, one);
-    train_on_threads(plan.training, plan.layout, many);
+namespace {
+
+VerifyReport compare(const ParityRecord& many, const ParityRecord& one, double bound) {
     Comparison comparison(bound);
     if (!many.agreed) comparison.differs("ranks have seen different losses or gradient norms");
     comparison.tensors("gradients", many.grads, one.grads);
@@ -121,6 +121,32 @@ VerifyReport verify_layout(const VerifyPlan& plan, double bound) {
     comparison.tensors("weights after the steps", many.weights, one.weights);
     comparison.number("evaluation", many.evaluation.loss, one.evaluation.loss);
     return comparison.report();
+}
+
+}  // namespace
+
+VerifyReport verify_layout(const VerifyPlan& plan, double bound) {
+    ParityRecord one, many;
+    train_on_threads(plan.training, {}, one);
+    train_on_threads(plan.training, plan.layout, many);
+    return compare(many, one, bound);
+}
+
+VerifyReport verify_layout(const VerifyPlan& plan, Comm& world, const Engine& engine, Progress* progress,
+                           double bound) {
+    ParityRecord one, many;
+    const bool gpu = engine.device() != Device::cpu;
+    const std::unique_ptr<Comm> gpu_world = gpu ? make_nccl_comm(world, engine, progress) : nullptr;
+    try {
+        train_rank(plan.training, plan.layout, gpu ? *gpu_world : world, engine, many);
+    } catch (...) {
+        if (gpu) gpu_world->abandon();  // else the GPU waits for ranks that will not come
+        throw;
+    }
+    many.gather(world);
+    if (world.rank() != 0) return {};
+    train_rank(plan.training, {}, *make_self_comm(), engine, one);
+    return compare(many, one, bound);
 }
 
 }  // namespace tera

@@ -6,7 +6,9 @@
 #include <string>
 #include <vector>
 
+#include "comm/progress.h"
 #include "config/run_config.h"
+#include "core/engine.h"
 #include "train/parity.h"
 
 namespace tera {
@@ -24,7 +26,11 @@ struct VerifyReport {
     std::string first_difference;  ///< empty: there is none
 };
 /// Differences up to `bound` of a tensor's largest element are none, nor are those of a tensor that is zero but for
-/// rounding.
+/// rounding. The ranks are threads of this process.
 VerifyReport verify_layout(const VerifyPlan& plan, double bound = 1e-12);
+/// This process is one of the ranks, with the engine's device: over NCCL if that is a GPU, else over `world` itself.
+/// Rank 0 has the report, those of the others are empty.
+VerifyReport verify_layout(const VerifyPlan& plan, Comm& world, const Engine& engine, Progress* progress,
+                           double bound = 1e-12);
 
 }  // namespace tera

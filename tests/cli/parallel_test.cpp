@@ -52,17 +52,59 @@ TEST(ParallelTraining, eight_processes_of_launch_local) {
     expect_same_losses(many.out, one.out);
 }
 
-TEST(ParallelTraining, eight_processes_of_mpirun) {
-    if (!mpi_missing().empty() || std::system("command -v mpirun > /dev/null") != 0)
-        GTEST_SKIP() << "there is no MPI here: " << mpi_missing();
+bool there_is_mpi() { return mpi_missing().empty() && std::system("command -v mpirun > /dev/null") == 0; }
+
+/// What eight ranks of mpirun print.
+std::string mpirun_8(const std::string& arguments, int& exit_code) {
     const TemporaryFolder folder;
     const std::string command =
         "ASAN_OPTIONS=detect_leaks=0 OMPI_ALLOW_RUN_AS_ROOT=1 OMPI_ALLOW_RUN_AS_ROOT_CONFIRM=1 timeout 100 mpirun "
         "--oversubscribe "
         "--mca btl_vader_single_copy_mechanism none -np 8 '" TERA_BINARY "' " +
-        train + layout + " > " + (folder / "out").string() + " 2>&1";
-    ASSERT_EQ(std::system(command.c_str()), 0) << read_file(folder / "out");
-    expect_same_losses(read_file(folder / "out"), teratron(words(train)).out);
+        arguments + " > " + (folder / "out").string() + " 2>&1";
+    exit_code = std::system(command.c_str());
+    return read_file(folder / "out");
+}
+
+TEST(ParallelTraining, eight_processes_of_mpirun) {
+    if (!there_is_mpi()) GTEST_SKIP() << "there is no MPI here: " << mpi_missing();
+    int code = -1;
+    const std::string many = mpirun_8(train + layout, code);
+    ASSERT_EQ(code, 0) << many;
+    expect_same_losses(many, teratron(words(train)).out);
+}
+
+const std::string verify =
+    "verify gpt --num-layers 4 --hidden-size 64 --num-attention-heads 8 --group-query-attention --num-query-groups 2 "
+    "--qk-layernorm --normalization RMSNorm --swiglu --position-embedding-type rope --seq-length 64 "
+    "--max-position-embeddings 64 --micro-batch-size 2 --global-batch-size 16 --device cpu "
+    "--reset-attention-mask --tensor-model-parallel-size 2 --sequence-parallel --use-distributed-optimizer ";
+
+TEST(ParallelVerify, eight_processes_of_launch_local) {
+    const Outcome run = teratron(words("launch local --nproc-per-node 8 --no-labels -- " + verify +
+                                       "--pipeline-model-parallel-size 2 --num-layers-per-virtual-pipeline-stage 1"));
+    EXPECT_EQ(run.exit_code, 0) << run.err;
+    EXPECT_NE(run.out.find("each rank a process"), std::string::npos) << run.out;
+    EXPECT_NE(run.out.find("the layout computes what one rank does, within 1e-12"), std::string::npos) << run.out;
+}
+
+TEST(ParallelVerify, eight_processes_of_mpirun) {
+    if (!there_is_mpi()) GTEST_SKIP() << "there is no MPI here: " << mpi_missing();
+    int code = -1;
+    const std::string out = mpirun_8(verify + "--context-parallel-size 2", code);
+    EXPECT_EQ(code, 0) << out;
+    EXPECT_NE(out.find("the layout computes what one rank does, within 1e-12"), std::string::npos) << out;
+}
+
+TEST(ParallelVerify, what_cannot_be_is_one_line) {
+    const Outcome threads = teratron(words(verify + "--world-size 2 --device cuda"));
+    EXPECT_EQ(threads.exit_code, 2);
+    EXPECT_EQ(line_count(threads.err), 1u) << threads.err;
+    EXPECT_NE(threads.err.find("launch local"), std::string::npos) << threads.err;
+    const Outcome sizes =
+        teratron(words("launch local --nproc-per-node 2 --no-labels -- " + verify + "--world-size 4"));
+    EXPECT_EQ(sizes.exit_code, 2) << sizes.err;
+    EXPECT_NE(sizes.err.find("2 ranks were started"), std::string::npos) << sizes.err;
 }
 
 TEST(ParallelTraining, wrong_layouts_are_one_line) {

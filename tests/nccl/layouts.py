@@ -3,7 +3,9 @@
 
     python3 tests/nccl/layouts.py build/teratron [--only WORD] [--steps 20] [--dtypes f32,bf16]
 
-Ranks share the GPUs there are (launch local --share-gpus). For each layout:
+Ranks share the GPUs there are (launch local --share-gpus). They take turns on the GPU, and each collective costs some
+milliseconds. (CUDA's multi-process service, MPS, would let them run side by side, but with it even a run of one rank did
+not always end.) For each layout:
   losses    of every step, and norms of gradients, against one rank: the largest relative difference and its bound
   volume    what NCCL itself says it carried (its own log of calls) against `teratron plan`, to the byte
   memory    what rank 0 planned before it took any, and the most it had taken
@@ -24,7 +26,7 @@ import time
 
 MODEL = ("--num-layers 4 --hidden-size 256 --num-attention-heads 8 --group-query-attention --num-query-groups 4 --swiglu "
          "--normalization RMSNorm --position-embedding-type rope --seq-length 256 --max-position-embeddings 256 "
-         "--micro-batch-size 2 --global-batch-size 16 --tokenizer-type NullTokenizer --vocab-size 1000 --mock-data "
+         "--micro-batch-size 2 --global-batch-size 8 --tokenizer-type NullTokenizer --vocab-size 1000 --mock-data "
          "--lr 3e-4 --min-lr 3e-5 --clip-grad 1.0 --weight-decay 0.1 --adam-beta2 0.95 --attention-dropout 0 "
          "--hidden-dropout 0 --log-interval 1 --eval-iters 0 --num-workers 0").split()
 TP, PP, CP = "--tensor-model-parallel-size", "--pipeline-model-parallel-size", "--context-parallel-size"
@@ -121,7 +123,7 @@ UNITS = {"B": 1, "kB": 1e3, "MB": 1e6, "GB": 1e9}
 def memory(output):
     """Planned and taken bytes of rank 0, or nothing."""
     plan = re.search(r"memory plan: ([\d.]+) (\w+) of", output)
-    most = re.search(r"max reserved: ([\d.]+)", output)
+    most = re.search(r"\[Rank 0\].*max reserved: ([\d.]+)", output)
     return (float(plan[1]) * UNITS[plan[2]], float(most[1]) * 2**20) if plan and most else None
 
 

@@ -1,0 +1,15 @@
+// A process that a launcher started as one of several ranks.
+#pragma once
+
+#include <functional>
+
+#include "comm/process_world.h"
+#include "config/run_config.h"
+
+namespace tera {
+
+/// Meets the other ranks and works with them. An error of the work is told to all, who leave with its exit code, and is
+/// thrown on with the name of this rank in front.
+void with_world(const RunConfig& config, const RankPlace& place, const std::function<void(ProcessWorld&)>& work);
+
+}  // namespace tera
