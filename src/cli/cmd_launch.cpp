@@ -1,5 +1,9 @@
 // teratron launch local <flags> -- <command>: starts the ranks of a run.
+#include <sys/wait.h>
+#include <unistd.h>
+
 #include <algorithm>
+#include <cstdlib>
 #include <filesystem>
 
 #include "cli/commands.h"
@@ -10,6 +14,15 @@
 
 namespace tera {
 namespace {
+
+/// At least 1. Counted by a child, so that the launcher itself does not hold on to the driver.
+int gpus_of_this_machine() {
+    const pid_t child = ::fork();
+    if (child == 0) std::_Exit(std::clamp(Engine::gpus(), 1, 255));
+    int status = 0;
+    const bool counted = child > 0 && ::waitpid(child, &status, 0) == child && WIFEXITED(status);
+    return counted ? std::max(1, WEXITSTATUS(status)) : 1;
+}
 
 int launch_on_this_machine(const CommandArgs& args) {
     const auto dashes = std::find(args.begin(), args.end(), "--");
@@ -41,7 +54,7 @@ int launch_on_this_machine(const CommandArgs& args) {
     launch.port = static_cast<int>(parsed.integer("master_port"));
     if (nodes > 1 && (launch.port == 0 || !parsed.given("master_addr")))
         usage_error("--nnodes ", nodes, " needs --master-addr and --master-port, the same on all of them");
-    if (parsed.boolean("share_gpus")) launch.share_gpus = std::max(1, Engine::gpus());
+    if (parsed.boolean("share_gpus")) launch.share_gpus = gpus_of_this_machine();
     launch.labels = !parsed.boolean("no_labels");
     if (dashes == args.end() || dashes + 1 == args.end())
         usage_error(

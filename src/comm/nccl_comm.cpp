@@ -131,7 +131,7 @@ class NcclComm final : public Comm {
     ~NcclComm() override {
         outbox_.reset();
         if (shared_->abandoned) return;
-        // Not ncclCommDestroy, which waits for the other ranks, and with several communicators sometimes for ever.
+        // Not ncclCommDestroy, which waits for the other ranks.
         for (const ncclComm_t comm : own_) nccl().abort(comm);
         for (const ncclComm_t comm : own_) std::erase(shared_->all, comm);
     }

@@ -4,11 +4,12 @@
 #include <poll.h>
 #include <signal.h>
 #include <sys/prctl.h>
-#include <sys/signalfd.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
 #include <algorithm>
+#include <array>
+#include <atomic>
 #include <cerrno>
 #include <cstdio>
 #include <cstdlib>
@@ -22,7 +23,8 @@
 namespace tera {
 namespace {
 
-constexpr int passed_on[] = {SIGINT, SIGTERM, SIGHUP, SIGUSR1, SIGUSR2};
+/// The end of a rank, and what is passed on to all of them.
+constexpr int watched[] = {SIGCHLD, SIGINT, SIGTERM, SIGHUP, SIGUSR1, SIGUSR2};
 
 struct Stream {
     int fd = -1;
@@ -36,6 +38,48 @@ struct Child {
     bool running = true;
 };
 
+/// Signals as something to poll for. By a handler, not by a blocked mask and a signalfd: a library's thread that does
+/// not block a signal (the GPU driver has some) would take it, and a rank's end would never be seen.
+class SignalPipe {
+  public:
+    SignalPipe() {
+        TERA_CHECK(::pipe2(ends_, O_CLOEXEC | O_NONBLOCK) == 0, "pipe2: ", std::strerror(errno));
+        TERA_CHECK(write_end.exchange(ends_[1]) < 0, "two launchers in one process");
+        struct sigaction action {};
+        action.sa_handler = [](int signal) {
+            const int errno_before = errno;
+            const auto number = static_cast<unsigned char>(signal);
+            (void)!::write(write_end, &number, 1);
+            errno = errno_before;
+        };
+        action.sa_flags = SA_RESTART;
+        for (std::size_t i = 0; i < before_.size(); ++i) {
+            ::sigaction(watched[i], &action, &before_[i]);
+            const bool ignored = before_[i].sa_handler == SIG_IGN && watched[i] != SIGCHLD;  // as nohup does
+            if (ignored) ::sigaction(watched[i], &before_[i], nullptr);
+        }
+    }
+    ~SignalPipe() {
+        for (std::size_t i = 0; i < before_.size(); ++i) ::sigaction(watched[i], &before_[i], nullptr);
+        write_end = -1;
+        for (const int end : ends_) ::close(end);
+    }
+    SignalPipe(const SignalPipe&) = delete;
+    SignalPipe& operator=(const SignalPipe&) = delete;
+
+    int fd() const { return ends_[0]; }
+    /// The next, or 0.
+    int take() const {
+        unsigned char number = 0;
+        return ::read(ends_[0], &number, 1) == 1 ? number : 0;
+    }
+
+  private:
+    static inline std::atomic<int> write_end{-1};
+    int ends_[2] = {-1, -1};
+    std::array<struct sigaction, std::size(watched)> before_{};
+};
+
 void set_variable(const char* name, const std::string& value, bool replace = true) {
     ::setenv(name, value.c_str(), replace);
 }
@@ -43,20 +87,12 @@ void set_variable(const char* name, const std::string& value, bool replace = tru
 class Launcher {
   public:
     explicit Launcher(const LocalLaunch& launch) : launch_(launch) {
-        sigset_t watched;
-        sigemptyset(&watched);
-        for (const int s : passed_on) sigaddset(&watched, s);
-        sigaddset(&watched, SIGCHLD);
-        sigprocmask(SIG_BLOCK, &watched, &mask_before_);
-        signals_ = ::signalfd(-1, &watched, SFD_CLOEXEC | SFD_NONBLOCK);
         if (launch_.port == 0) (void)listen_on(launch_.port);
     }
     ~Launcher() {
         for (Child& child : children_) {
             if (child.running) ::kill(child.pid, SIGKILL), ::waitpid(child.pid, nullptr, 0);
         }
-        ::close(signals_);
-        sigprocmask(SIG_SETMASK, &mask_before_, nullptr);
     }
 
     int run() {
@@ -97,7 +133,6 @@ class Launcher {
     }
 
     [[noreturn]] void become_rank(int local_rank, int out, int err, pid_t parent) const {
-        sigprocmask(SIG_SETMASK, &mask_before_, nullptr);
         ::prctl(PR_SET_PDEATHSIG, SIGKILL);
         if (::getppid() != parent) std::_Exit(1);  // it died before we asked
         const int nothing = ::open("/dev/null", O_RDONLY);
@@ -131,7 +166,7 @@ class Launcher {
     }
 
     void wait_for_news() {
-        std::vector<pollfd> polled{{signals_, POLLIN, 0}};
+        std::vector<pollfd> polled{{signals_.fd(), POLLIN, 0}};
         std::vector<Stream*> streams{nullptr};
         for (Child& child : children_) {
             for (Stream* s : {&child.out, &child.err}) {
@@ -158,9 +193,7 @@ class Launcher {
     }
 
     void take_signals() {
-        signalfd_siginfo info{};
-        while (::read(signals_, &info, sizeof info) == sizeof info) {
-            const int signal = static_cast<int>(info.ssi_signo);
+        for (int signal = signals_.take(); signal != 0; signal = signals_.take()) {
             if (signal == SIGCHLD) continue;
             for (const Child& child : children_) {
                 if (child.running) ::kill(child.pid, signal);
@@ -211,8 +244,7 @@ class Launcher {
     static void say(const std::string& text) { std::fprintf(stderr, "launch: %s\n", text.c_str()); }
 
     LocalLaunch launch_;
-    sigset_t mask_before_{};
-    int signals_ = -1;
+    SignalPipe signals_;
     std::vector<Child> children_;
     bool failed_ = false, killed_ = false;
     int code_ = 0;

@@ -3,9 +3,8 @@
 
     python3 tests/nccl/layouts.py build/teratron [--only WORD] [--steps 20] [--dtypes f32,bf16]
 
-Ranks share the GPUs there are (launch local --share-gpus). They take turns on the GPU, and each collective costs some
-milliseconds. (CUDA's multi-process service, MPS, would let them run side by side, but with it even a run of one rank did
-not always end.) For each layout:
+Ranks share the GPUs there are (launch local --share-gpus). They take turns on a GPU, and each collective costs some
+milliseconds; under CUDA's multi-process service (nvidia-cuda-mps-control -d) they run side by side. For each layout:
   losses    of every step, and norms of gradients, against one rank: the largest relative difference and its bound
   volume    what NCCL itself says it carried (its own log of calls) against `teratron plan`, to the byte
   memory    what rank 0 planned before it took any, and the most it had taken
