@@ -35,6 +35,10 @@ void add_layout_fields(FieldList& list) {
              "interleaved pipeline: send and receive between computations")
         .off()
         .as("overlap_p2p_comm");
+    list.add("no-async-tensor-model-parallel-allreduce", &C::async_tensor_model_parallel_allreduce,
+             "tensor parallel: do not compute gradients of weights while those of activations travel")
+        .off()
+        .as("async_tensor_model_parallel_allreduce");
     list.add("use-distributed-optimizer", &C::use_distributed_optimizer,
              "share the optimizer state over data-parallel ranks");
     list.add("overlap-grad-reduce", &C::overlap_grad_reduce, "reduce gradients while the backward pass runs");
@@ -71,7 +75,6 @@ void add_inert_fields(FieldList& list) {
                   {"tp-comm-bootstrap-backend", "s{nccl|mpi|gloo}=nccl"},
                   {"disable-tp-comm-split-ag", "F tp_comm_split_ag"},
                   {"disable-tp-comm-split-rs", "F tp_comm_split_rs"},
-                  {"no-async-tensor-model-parallel-allreduce", "F async_tensor_model_parallel_allreduce"},
                   {"pipeline-model-parallel-comm-backend", "s{nccl|ucc}"},
                   {"nccl-communicator-config-path", "s"},
                   {"cp-comm-type", "s+=['p2p']"},

@@ -200,6 +200,7 @@ struct RunConfig {
     bool account_for_loss_in_pipeline_split = false;
     std::optional<int64_t> microbatch_group_size_per_vp_stage;
     bool overlap_p2p_comm = true;
+    bool async_tensor_model_parallel_allreduce = true;
     bool use_distributed_optimizer = false;
     bool overlap_grad_reduce = false;
     bool overlap_param_gather = false;

@@ -148,8 +148,7 @@ Tensor Attention::backward(Ctx& ctx, const BlockInput& in, ConstTensor dy_stream
             e, norm_spec(c), {heads_, kv_heads_, c.head_dim},
             {q_norm_->weight.grad, q_norm_->bias_grad(), k_norm_->weight.grad, k_norm_->bias_grad()}, dqkv, saved.raw,
             head_norm_weights(), saved.stats);
-    ops::linear_wgrad(e, qkv_.weight.grad, dqkv, tp_.enter(e, saved.x), qkv_.bias_grad());
-    return tp_.enter_backward(e, ops::linear_dgrad(e, dqkv, qkv_.weight.value));
+    return linear_from_stream_backward(e, tp_, qkv_, dqkv, saved.x, qkv_.bias_grad());
 }
 
 Tensor Attention::infer(Ctx& ctx, const BlockInput& in, ConstTensor x, ConstTensor stream, LayerCache& cache,

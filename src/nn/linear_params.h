@@ -57,4 +57,18 @@ inline Tensor linear_to_stream(Ctx& ctx, const TpRegion& tp, ConstTensor x, cons
     return ops::dropout_add(ctx.keep, to.x, y, linear.bias_value(), to.dropout);
 }
 
+/// The gradient by x of the stream, from dy = the gradient by x Wᵀ + b, where W is cut along its outputs: the way into
+/// a tensor-parallel region, back. Adds to W's gradient and to db. With a lane x is gathered while the gradient by x is
+/// computed, and that one crosses the border while W's is.
+inline Tensor linear_from_stream_backward(const Exec& e, const TpRegion& tp, LinearParams& linear, ConstTensor dy,
+                                          ConstTensor x_stream, Tensor db = {}) {
+    ConstTensor x = tp.beside(e, [&](const Exec& lane) { return tp.enter(lane, x_stream); });
+    Tensor dx = ops::linear_dgrad(e, dy, linear.weight.value);
+    tp.wait(e);
+    Tensor dx_stream = tp.beside(e, [&](const Exec& lane) { return tp.enter_backward(lane, dx); });
+    ops::linear_wgrad(e, linear.weight.grad, dy, x, db);
+    tp.wait(e);
+    return dx_stream;
+}
+
 }  // namespace tera

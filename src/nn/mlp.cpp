@@ -53,8 +53,7 @@ Tensor Mlp::backward(Ctx& ctx, ConstTensor dy_stream, const Saved& saved) {
     Tensor a = ops::linear_dgrad(e, dy, down_.weight.value);  // the gradient by a, until a itself is rebuilt there
     Tensor dh = ops::activation_backward_again(e, kind_of(activation_), a, saved.h, up_.bias_grad());
     ops::linear_wgrad(e, down_.weight.grad, dy, a);
-    ops::linear_wgrad(e, up_.weight.grad, dh, tp_.enter(e, saved.x));
-    return tp_.enter_backward(e, ops::linear_dgrad(e, dh, up_.weight.value));
+    return linear_from_stream_backward(e, tp_, up_, dh, saved.x);
 }
 
 }  // namespace tera

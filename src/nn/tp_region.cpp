@@ -4,8 +4,11 @@
 
 namespace tera {
 
-TpRegion::TpRegion(Comm& comm, bool sequence_parallel)
-    : comm_(&comm), place_{comm.rank(), comm.size()}, sequence_parallel_(sequence_parallel && comm.size() > 1) {}
+TpRegion::TpRegion(Comm& comm, bool sequence_parallel, std::shared_ptr<TpLane> lane)
+    : comm_(&comm),
+      place_{comm.rank(), comm.size()},
+      sequence_parallel_(sequence_parallel && comm.size() > 1),
+      lane_(comm.size() > 1 ? std::move(lane) : nullptr) {}
 
 ConstTensor TpRegion::gather(const Exec& exec, ConstTensor x) const {
     if (!sequence_parallel_) return x;

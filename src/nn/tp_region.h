@@ -11,17 +11,27 @@
 // returns what it was given.
 #pragma once
 
+#include <memory>
+
 #include "comm/comm.h"
+#include "core/lane.h"
 #include "nn/param.h"
 
 namespace tera {
+
+struct TpLane {
+    explicit TpLane(const Engine& engine) : lane(engine), crossed(lane) {}
+    Lane lane;
+    Lane::Mark crossed;
+};
 
 class TpRegion {
   public:
     /// One rank.
     TpRegion() = default;
-    /// `comm` must outlive it. Sequence-parallel has no meaning with one rank.
-    TpRegion(Comm& comm, bool sequence_parallel);
+    /// `comm` must outlive it. Sequence-parallel has no meaning with one rank. lane: for crossings that go on beside
+    /// other work; null: none does.
+    TpRegion(Comm& comm, bool sequence_parallel, std::shared_ptr<TpLane> lane = nullptr);
 
     int rank() const { return place_.rank; }
     int size() const { return place_.size; }
@@ -40,6 +50,19 @@ class TpRegion {
     Tensor leave(const Exec& exec, Tensor y) const { return sum(exec, y); }
     ConstTensor leave_backward(const Exec& exec, ConstTensor dy) const { return gather(exec, dy); }
 
+    /// A crossing that goes on beside what exec is given from here on; its result may be used after wait().
+    template <class Crossing>
+    auto beside(const Exec& exec, const Crossing& crossing) const {
+        if (!lane_) return crossing(exec);
+        lane_->lane.follow(exec);
+        auto result = crossing(lane_->lane.on(exec));
+        lane_->crossed.set();
+        return result;
+    }
+    void wait(const Exec& exec) const {
+        if (lane_) lane_->crossed.wait(exec);
+    }
+
     /// Over the ranks of the region, in place.
     void all_reduce(const Exec& exec, Tensor data, Reduce op) const;
 
@@ -50,6 +73,7 @@ class TpRegion {
     Comm* comm_ = nullptr;
     TpPlace place_;
     bool sequence_parallel_ = false;
+    std::shared_ptr<TpLane> lane_;
 };
 
 }  // namespace tera

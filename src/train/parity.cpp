@@ -115,10 +115,10 @@ class ParityRank {
 
   private:
     void build_model() {
+        const TpRegion tp(mesh_.tp(), layout_.sequence_parallel, std::make_shared<TpLane>(workspace_.engine()));
         for (const ModelSlice& slice : slices_of(t_.model, layout_, mesh_.place().pp)) {
-            models_.push_back(std::make_unique<Decoder>(
-                t_.model, layout_.recompute, 7, slice,
-                Regions{TpRegion(mesh_.tp(), layout_.sequence_parallel), CpRegion(mesh_.cp())}));
+            models_.push_back(
+                std::make_unique<Decoder>(t_.model, layout_.recompute, 7, slice, Regions{tp, CpRegion(mesh_.cp())}));
             chunks_.push_back(models_.back().get());
             for (Param* p : params_of(*models_.back())) params_.push_back(p);
         }

@@ -65,10 +65,12 @@ TrainingParts::TrainingParts(const RunConfig& config, std::int64_t true_vocab, W
     const Exec exec = workspace.ctx().temp;
     const ModelConfig model = model_config_from(config, config.padded_vocab_size, true_vocab);
     const int stage = mesh.place().pp;
+    const auto lane =
+        config.async_tensor_model_parallel_allreduce ? std::make_shared<TpLane>(workspace.engine()) : nullptr;
+    const TpRegion tp(mesh.tp(), config.sequence_parallel, lane);
     for (const ModelSlice& slice : slices_of_stage(config, stage)) {
         models_.push_back(
-            std::make_unique<Decoder>(model, recompute_from(config), seed, slice,
-                                      Regions{TpRegion(mesh.tp(), config.sequence_parallel), CpRegion(mesh.cp())}));
+            std::make_unique<Decoder>(model, recompute_from(config), seed, slice, Regions{tp, CpRegion(mesh.cp())}));
         for (Param* p : params_of(*models_.back())) params_.push_back(p);
     }
     const GradSync::Settings settings{config.use_distributed_optimizer, config.overlap_grad_reduce,

@@ -52,6 +52,7 @@ LAYOUTS = [
      f"{TP} 2 {SP} {ZERO} --recompute-granularity full --recompute-method uniform --recompute-num-layers 1"),
     ("tp2 sp, dp2 zero overlapped", 4, f"{TP} 2 {SP} {ZERO} {OVERLAP}"),
 ]
+TIMELINES = {"tp2", "tp2 sp", "cp2", "dp2", "dp2 zero", "dp2 zero overlapped"}
 # Largest relative difference of a loss and of a norm of gradients in 20 steps.
 BOUNDS = {"f32": (1e-4, 1e-2), "bf16": (5e-3, 5e-2)}
 # Bytes of an element, by the number NCCL gives its type.
@@ -179,7 +180,7 @@ def main():
                     base.mkdir(exist_ok=True)
                     more = ["--untie-embeddings-and-output-weights"] if untied else []
                     alone[untied] = train(options.binary, MODEL + kind + more, 1, base, options.steps)[0]
-                rows, output = train(options.binary, words, ranks, folder, options.steps, ranks == 2 and "dp2" in name)
+                rows, output = train(options.binary, words, ranks, folder, options.steps, name in TIMELINES)
             except RuntimeError as error:
                 print(f"  {name:36} FAILED: {error}", flush=True)
                 wrong += 1
