@@ -39,6 +39,9 @@ void add_layout_fields(FieldList& list) {
              "tensor parallel: do not compute gradients of weights while those of activations travel")
         .off()
         .as("async_tensor_model_parallel_allreduce");
+    list.add("defer-embedding-wgrad-compute", &C::defer_embedding_wgrad_compute,
+             "the last stage computes the gradient of the output matrix when its other work is done");
+    list.add("wgrad-deferral-limit", &C::wgrad_deferral_limit, "of at most so many micro-batches; 0: of all");
     list.add("use-distributed-optimizer", &C::use_distributed_optimizer,
              "share the optimizer state over data-parallel ranks");
     list.add("overlap-grad-reduce", &C::overlap_grad_reduce, "reduce gradients while the backward pass runs");
@@ -53,8 +56,6 @@ void add_layout_fields(FieldList& list) {
 void add_inert_fields(FieldList& list) {
     list.unbound(FlagStatus::inert, timing_only,
                  {{"overlap-p2p-communication-warmup-flush", "T"},
-                  {"defer-embedding-wgrad-compute", "T"},
-                  {"wgrad-deferral-limit", "i=0"},
                   {"no-align-grad-reduce", "F align_grad_reduce"},
                   {"ddp-num-buckets", "i"},
                   {"ddp-pad-buckets-for-high-nccl-busbw", "T"},

@@ -201,6 +201,8 @@ struct RunConfig {
     std::optional<int64_t> microbatch_group_size_per_vp_stage;
     bool overlap_p2p_comm = true;
     bool async_tensor_model_parallel_allreduce = true;
+    bool defer_embedding_wgrad_compute = false;
+    int64_t wgrad_deferral_limit = 0;
     bool use_distributed_optimizer = false;
     bool overlap_grad_reduce = false;
     bool overlap_param_gather = false;

@@ -73,6 +73,12 @@ void derive_pipeline(RunConfig& c) {
     }
 }
 
+void check_deferral(const RunConfig& c) {
+    if (c.wgrad_deferral_limit < 0) usage_error("--wgrad-deferral-limit ", c.wgrad_deferral_limit, ": give 0 or more");
+    if (c.defer_embedding_wgrad_compute && c.pipeline_model_parallel_size == 1)
+        usage_error("--defer-embedding-wgrad-compute is for pipelines; give --pipeline-model-parallel-size 2 or more");
+}
+
 void derive_batches(RunConfig& c) {
     require_positive(c.micro_batch_size, "--micro-batch-size");
     const int64_t per_step = c.micro_batch_size * c.data_parallel_size;
@@ -258,6 +264,7 @@ void validate_and_derive(RunConfig& config, int64_t world_size) {
     derive_layout(config, world_size);
     derive_model(config);
     derive_pipeline(config);
+    check_deferral(config);
     derive_batches(config);
     check_length(config);
     derive_optimizer(config);

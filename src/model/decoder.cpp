@@ -140,8 +140,8 @@ Tensor Decoder::forward(Ctx& ctx, const MicroBatch& batch, const Input& input, S
     tell_of_use(observer, *final_norm_);
     tell_of_use(observer, *head_);
     Tensor normed = final_norm_->forward(ctx.keep, x, saved.final_norm);
-    Tensor loss =
-        head_->forward(ctx, normed, {batch.labels, batch.loss_mask, input.grad_scale}, head_weight(), saved.head);
+    Tensor loss = head_->forward(ctx, normed, {batch.labels, batch.loss_mask, input.grad_scale}, head_weight(),
+                                 saved.head, input.later);
     ops::add_masked_sum(ctx.temp, input.sums, loss, batch.loss_mask);
     return {};
 }
@@ -158,7 +158,7 @@ void Decoder::backward(Ctx& ctx, const MicroBatch& batch, Tensor dx, const Saved
     if (head_) {
         ops::fill_zero(ctx.temp, dx);
         final_norm_->backward(ctx.temp, dx, saved.head.dx, saved.final_norm);
-        tell_of_gradients(observer, *head_);  // its own were done by the forward pass
+        if (!saved.head.grad_is_due) tell_of_gradients(observer, *head_);  // its own were done by the forward pass
         tell_of_gradients(observer, *final_norm_);
     }
     for (std::int64_t l = slice_.count; l > 0;) {
@@ -187,6 +187,12 @@ void Decoder::backward(Ctx& ctx, const MicroBatch& batch, Tensor dx, const Saved
     if (!embedding_) return;
     embedding_->backward(ctx.temp, in, batch.tokens, dx);
     tell_of_gradients(observer, *embedding_);
+}
+
+void Decoder::finish_head(const Exec& exec, DeferredGrad& grad, ParamObserver* observer) {
+    TERA_CHECK(head_, "no output matrix here");
+    grad.finish(exec, head_weight().grad);
+    tell_of_gradients(observer, *head_);
 }
 
 Tensor Decoder::run_without_grad(Ctx& ctx, const MicroBatch& batch, Tensor x) const {

@@ -84,6 +84,7 @@ class Decoder {
         Tensor x = {};          ///< the stream from the place before, in memory that lives as ctx.keep does
         double grad_scale = 1;  ///< derivative of the objective by Σ mask_t loss_t
         Tensor sums = {};       ///< [2] f64, to which the last place adds Σ mask_t loss_t and Σ mask_t
+        const LmHead::Later* later = nullptr;  ///< puts off the gradient of the output matrix until finish_head
     };
     /// Forward with dropout on, and the loss at the last place. Returns the stream for the place after, in ctx.keep. On
     /// a GPU everything is only enqueued.
@@ -97,6 +98,8 @@ class Decoder {
     void backward(Ctx& ctx, const MicroBatch& batch, Tensor dx, const Saved& saved, ParamObserver* observer = nullptr);
     /// Of the whole model.
     void backward(Ctx& ctx, const MicroBatch& batch, const Saved& saved);
+    /// The gradient of the output matrix that was put off, at the last place.
+    void finish_head(const Exec& exec, DeferredGrad& grad, ParamObserver* observer);
     /// forward with dropout off and nothing kept.
     Tensor evaluate(Ctx& ctx, const MicroBatch& batch, const Input& input) const;
     /// Loss of the whole model. token_loss: [T] losses before the mask, if wanted.

@@ -48,24 +48,36 @@ void LmHead::loss_of(const Exec& exec, Tensor loss, Tensor z, const std::int32_t
     ops::vocab_cross_entropy(exec, loss, z, stats, local, weight);
 }
 
-Tensor LmHead::forward(Ctx& ctx, ConstTensor x_stream, const LossRequest& request, Param& weight, Saved& saved) const {
+Tensor LmHead::forward(Ctx& ctx, ConstTensor x_stream, const LossRequest& request, Param& weight, Saved& saved,
+                       const Later* later) const {
     const ProfileRange range("lm head");
     const Exec& e = ctx.temp;
     ArenaScope whole(*e.arena);
-    ConstTensor x = tp_.enter(e, x_stream);
-    DType acc = acc_dtype(x.dtype);
+    const bool put_off = later != nullptr && later->grad.begin_micro_batch();
+    const Exec& lasting = put_off ? later->memory : e;
+    ConstTensor x = tp_.enter(lasting, x_stream);
+    if (put_off && x.data == x_stream.data) {  // not gathered: it lives no longer than its micro-batch
+        Tensor copy = lasting.like(x);
+        ops::copy(e, copy, x);
+        x = copy;
+    }
+    DType acc = acc_dtype(x.dtype), logit = logit_dtype(e, x.dtype);
     Tensor loss = ctx.keep.tensor(acc, {x.rows()});
     Tensor dx = (tp_.sequence_parallel() ? ctx.temp : ctx.keep).like(x);
     std::int64_t V = weight.value.rows();
     each_piece(e, x, V, [&](std::int64_t t, std::int64_t n) {
         ArenaScope scope(*e.arena);
-        Tensor z = e.tensor(logit_dtype(e, x.dtype), {n, V});
+        Tensor z = (logit == x.dtype ? lasting : e).tensor(logit, {n, V});
         ops::linear_into(e, z, x.slice(t, n), weight.value);
         loss_of(e, loss.slice(t, n), z, request.labels + t, {request.mask + t, request.grad_scale});
-        ConstTensor dz = ops::as_dtype(e, z, x.dtype);
-        ops::linear_wgrad(e, weight.grad, dz, x.slice(t, n));
+        ConstTensor dz = ops::as_dtype(lasting, z, x.dtype);
+        if (put_off)
+            later->grad.add(dz, x.slice(t, n));
+        else
+            ops::linear_wgrad(e, weight.grad, dz, x.slice(t, n));
         ops::linear_dgrad_into(e, dx.slice(t, n), dz, weight.value);
     });
+    saved.grad_is_due = later != nullptr;
     saved.dx = tp_.enter_backward(ctx.keep, dx);
     return loss;
 }

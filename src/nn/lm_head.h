@@ -5,6 +5,7 @@
 
 #include <optional>
 
+#include "nn/deferred_grad.h"
 #include "nn/model_config.h"
 #include "nn/param.h"
 #include "nn/tp_region.h"
@@ -24,7 +25,13 @@ class LmHead {
     LmHead(const ModelConfig& config, const TpRegion& tp, bool has_embedding);
 
     struct Saved {
-        Tensor dx;  ///< gradient by the input, [T,D] or this rank's rows of it
+        Tensor dx;                 ///< gradient by the input, [T,D] or this rank's rows of it
+        bool grad_is_due = false;  ///< the weight's gradient is not complete before DeferredGrad::finish
+    };
+    /// Where the products of the weight's gradient go, with memory that lives until then.
+    struct Later {
+        DeferredGrad& grad;
+        Exec memory;
     };
 
     /// The output matrix, unless it is the word embedding at hand.
@@ -35,9 +42,10 @@ class LmHead {
         if (own_weight) f(*own_weight);
     }
 
-    /// Loss of every token [T] (accumulation dtype, in ctx.keep). With saved: also the gradient by x, and the weight's
-    /// gradient is added to weight.grad.
-    Tensor forward(Ctx& ctx, ConstTensor x, const LossRequest& request, Param& weight, Saved& saved) const;
+    /// Loss of every token [T] (accumulation dtype, in ctx.keep) and the gradient by x; the weight's gradient is added
+    /// to weight.grad, or put off.
+    Tensor forward(Ctx& ctx, ConstTensor x, const LossRequest& request, Param& weight, Saved& saved,
+                   const Later* later = nullptr) const;
     Tensor evaluate(Ctx& ctx, ConstTensor x, const std::int32_t* labels, const Param& weight) const;
     /// Logits [T,V] in the accumulation dtype, or this rank's columns of them.
     Tensor logits(const Exec& exec, ConstTensor x, const Param& weight) const;

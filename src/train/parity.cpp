@@ -85,8 +85,8 @@ class ParityRank {
         optimizer_.emplace(make_adam({.eps = 1e-5}),
                            Optimizer::Share{sync_->owned(), sync_->counted(), &sync_->norm_group()}, states_,
                            workspace_.ctx().temp);
-        pipeline_.emplace(
-            Pipeline::Parts{chunks_, mesh_, workspace_, upload_, timers_, layout.group, sync_->observer()});
+        pipeline_.emplace(Pipeline::Parts{chunks_, mesh_, workspace_, upload_, timers_, layout.group, sync_->observer(),
+                                          layout.deferral});
         mesh_.connect(layout.distributed_optimizer);
         pipeline_->connect(pipeline_->messages({.S = t.S, .B = t.B}, share()));
     }
@@ -165,7 +165,8 @@ std::string ParityLayout::name() const {
     constexpr const char* kinds[] = {"", "_selective", "_uniform", "_block"};
     return cat("tp", mesh.tp, sequence_parallel ? "sp" : "", "_cp", mesh.cp, "_dp", mesh.dp,
                distributed_optimizer ? "zero" : "", overlap ? "_overlapped" : "", "_pp", mesh.pp,
-               chunks > 1 ? cat("x", chunks) : "", kinds[static_cast<int>(recompute.kind)]);
+               chunks > 1 ? cat("x", chunks) : "", kinds[static_cast<int>(recompute.kind)],
+               deferral ? cat("_deferred", *deferral) : "");
 }
 
 void train_rank(const ParityTraining& training, const ParityLayout& layout, Comm& world, const Engine& engine,

@@ -21,7 +21,8 @@ struct ParityLayout {
     std::int64_t first_stage_layers = 0, last_stage_layers = 0;  ///< 0: as many as the others
     bool count_embedding = false, count_loss = false;            ///< as layers of the first and last stage
     RecomputeConfig recompute = {};
-    std::int64_t group = 0;  ///< PipelineShape::group
+    std::int64_t group = 0;                     ///< PipelineShape::group
+    std::optional<std::int64_t> deferral = {};  ///< Pipeline::Parts::deferral
 
     std::string name() const;
 };

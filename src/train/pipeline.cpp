@@ -103,6 +103,8 @@ void Pipeline::forward(const Work& work, const PipelineStep& step) {
     Decoder& model = *parts_.chunks[static_cast<std::size_t>(step.chunk)];
     Ctx ctx = parts_.workspace.ctx(slot);
     Decoder::Input input{.grad_scale = d.grad_scale, .sums = work.sums};
+    std::optional<LmHead::Later> later;
+    if (deferred_ && model.slice().head) input.later = &later.emplace(*deferred_, parts_.workspace.later());
     if (!model.slice().embedding) {
         input.x = ctx.keep.tensor(model.dtype(), model.stream_shape(d.batch));
         parts_.mesh.pp().recv(ctx.keep, input.x, neighbour(-1));
@@ -154,6 +156,9 @@ void Pipeline::train(const Work& work) {
         else
             backward(work, step);
     }
+    if (!deferred_) return;
+    parts_.chunks.back()->finish_head(parts_.workspace.ctx().temp, *deferred_, parts_.observer);
+    parts_.workspace.reset_later();
 }
 
 void Pipeline::evaluate(const Work& work) {

@@ -9,6 +9,7 @@
 #include <cstdint>
 #include <functional>
 #include <list>
+#include <optional>
 #include <vector>
 
 #include "comm/mesh.h"
@@ -34,8 +35,13 @@ class Pipeline {
         std::int64_t group = 0;  ///< PipelineShape::group
         /// Told of parameters in forward passes, and in the last backward pass of a step; may be null.
         ParamObserver* observer = nullptr;
+        /// The last stage computes the gradient of the output matrix when a step's last backward is done: of at most so
+        /// many micro-batches, 0 of all. Absent: in each forward pass.
+        std::optional<std::int64_t> deferral = {};
     };
-    explicit Pipeline(const Parts& parts) : parts_(parts) {}
+    explicit Pipeline(const Parts& parts) : parts_(parts) {
+        if (parts.deferral && parts.chunks.back()->slice().head) deferred_.emplace(*parts.deferral);
+    }
 
     /// What is on its way to other stages at a time, at most.
     struct Messages {
@@ -102,6 +108,7 @@ class Pipeline {
     std::list<Drawn> drawn_;
     std::int64_t next_ = 0;
     std::vector<Flight> flights_;  ///< by slot of the workspace
+    std::optional<DeferredGrad> deferred_;
 };
 
 }  // namespace tera

@@ -35,6 +35,11 @@ PipelineShape pipeline_shape_from(const RunConfig& c) {
         .group = c.microbatch_group_size_per_vp_stage.value_or(0)};
 }
 
+std::optional<std::int64_t> deferral_from(const RunConfig& c) {
+    if (!c.defer_embedding_wgrad_compute) return std::nullopt;
+    return c.wgrad_deferral_limit;
+}
+
 int held_micro_batches(const PipelineShape& shape, int stage) {
     return static_cast<int>(most_micro_batches(schedule_1f1b(shape, stage)));
 }

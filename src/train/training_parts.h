@@ -20,6 +20,8 @@ namespace tera {
 MeshShape mesh_shape_from(const RunConfig& config);
 /// Of steps with the whole global batch.
 PipelineShape pipeline_shape_from(const RunConfig& config);
+/// Pipeline::Parts::deferral.
+std::optional<std::int64_t> deferral_from(const RunConfig& config);
 /// How many micro-batches are in use at the same time on a stage, at most (BatchUpload).
 int held_micro_batches(const PipelineShape& shape, int stage);
 /// The slices of the model on one stage, a chunk each.

@@ -15,7 +15,11 @@ class Workspace {
     /// On the CPU.
     explicit Workspace(ThreadPool& pool) : Workspace(cpu_engine(), pool) {}
     Workspace(const Engine& engine, ThreadPool& pool, Arena::Kind kind = Arena::Kind::real)
-        : engine_(engine), pool_(pool), temp_(kind, engine.memory()), redo_(kind, engine.memory()) {
+        : engine_(engine),
+          pool_(pool),
+          temp_(kind, engine.memory()),
+          redo_(kind, engine.memory()),
+          later_(kind, engine.memory()) {
         add_slots(1);
     }
 
@@ -23,6 +27,9 @@ class Workspace {
         add_slots(slot + 1);
         return {exec(*keep_[slot]), exec(temp_), exec(redo_)};
     }
+    /// What lives beyond its micro-batch, until reset_later().
+    Exec later() { return exec(later_); }
+    void reset_later() { later_.reset(); }
     const Engine& engine() const { return engine_; }
     ThreadPool& pool() const { return pool_; }
     Arena::Kind kind() const { return temp_.kind(); }
@@ -33,23 +40,25 @@ class Workspace {
         temp_.reset();
         redo_.reset();
     }
-    std::size_t used() const { return sum_kept(&Arena::used) + temp_.used() + redo_.used(); }
+    std::size_t used() const { return sum_kept(&Arena::used) + temp_.used() + redo_.used() + later_.used(); }
     std::size_t peak() const { return kept_peak() + temp_.peak(); }
-    std::size_t kept_peak() const { return sum_kept(&Arena::peak) + redo_.peak(); }
+    std::size_t kept_peak() const { return sum_kept(&Arena::peak) + redo_.peak() + later_.peak(); }
     std::size_t scratch_peak() const { return temp_.peak(); }
     /// What is taken from the device for the peaks.
     std::size_t block_bytes() const {
-        std::size_t sum = Arena::block_bytes(temp_.peak()) + Arena::block_bytes(redo_.peak());
+        std::size_t sum =
+            Arena::block_bytes(temp_.peak()) + Arena::block_bytes(redo_.peak()) + Arena::block_bytes(later_.peak());
         for (const auto& arena : keep_) sum += Arena::block_bytes(arena->peak());
         return sum;
     }
-    std::size_t held() const { return sum_kept(&Arena::held) + temp_.held() + redo_.held(); }
+    std::size_t held() const { return sum_kept(&Arena::held) + temp_.held() + redo_.held() + later_.held(); }
     /// Takes all the memory that a dry run found to be needed.
     void reserve_like(const Workspace& plan) {
         add_slots(plan.keep_.size());
         for (std::size_t i = 0; i < plan.keep_.size(); ++i) keep_[i]->reserve(plan.keep_[i]->peak());
         temp_.reserve(plan.temp_.peak());
         redo_.reserve(plan.redo_.peak());
+        later_.reserve(plan.later_.peak());
     }
 
   private:
@@ -69,7 +78,7 @@ class Workspace {
 
     const Engine& engine_;
     ThreadPool& pool_;
-    Arena temp_, redo_;
+    Arena temp_, redo_, later_;
     std::vector<std::unique_ptr<Arena>> keep_;  ///< by slot
 };
 

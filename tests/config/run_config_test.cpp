@@ -218,6 +218,8 @@ TEST(RunConfigRefuse, Layouts) {
             {"at least 3"}, 2);
     refuses("--global-batch-size 3", {"--global-batch-size 3"});
     refuses("--overlap-param-gather", {"--use-distributed-optimizer"});
+    refuses("--defer-embedding-wgrad-compute", {"--pipeline-model-parallel-size"});
+    refuses("--wgrad-deferral-limit -1", {"--wgrad-deferral-limit -1"});
     refuses("--expert-model-parallel-size 2", {"--num-experts"}, 2);
 }
 

@@ -49,6 +49,7 @@ MUTANTS = [
     ("src/nn/lm_head.cpp", "saved.dx = tp_.enter_backward(ctx.keep, dx);", "saved.dx = dx;", "test_parity", "Parity*"),
     ("src/nn/lm_head.cpp", "ConstTensor x = tp_.enter(ctx.temp, x_stream);", "ConstTensor x = x_stream;", "test_parity", "Parity*"),
     ("src/nn/linear_params.h", "return tp.enter_backward(lane, dx); });", "return dx; });", "test_parity", "Parity*"),
+    ("src/model/decoder.cpp", "    grad.finish(exec, head_weight().grad);", "", "test_parity", "Parity*"),
     ("src/nn/linear_params.h", "return tp.enter(lane, x_stream); });", "return x_stream; });", "test_parity", "Parity*"),
     ("src/nn/cp_region.cpp", "comm_->all_gather(exec, local, by_rank);", "", "test_parity", "Parity*"),
     ("src/nn/cp_region.cpp", "comm_->reduce_scatter(exec, by_rank, local);", "", "test_parity", "Parity*"),

@@ -53,7 +53,12 @@ std::map<int, Measured> measure(const RunConfig& config, std::int64_t micro_batc
         mesh.reset_traffic();
         BatchUpload upload(workspace.engine());
         Timers timers(0);
-        Pipeline pipeline({parts.chunks(), mesh, workspace, upload, timers});
+        Pipeline pipeline({.chunks = parts.chunks(),
+                           .mesh = mesh,
+                           .workspace = workspace,
+                           .upload = upload,
+                           .timers = timers,
+                           .deferral = deferral_from(config)});
         TrainStep step({pipeline, parts.sync(), parts.optimizer(), parts.scaler(), timers}, parts.step_settings());
         test::World random(1);
         const test::TestBatch batch(random, config.seq_length, config.micro_batch_size, vocab);
@@ -103,6 +108,9 @@ INSTANTIATE_TEST_SUITE_P(
                       Case{"--tensor-model-parallel-size 2 --sequence-parallel", 4},
                       Case{"--pipeline-model-parallel-size 4", 4},
                       Case{"--pipeline-model-parallel-size 2 --num-layers-per-virtual-pipeline-stage 1", 4},
+                      Case{"--pipeline-model-parallel-size 2 --defer-embedding-wgrad-compute "
+                           "--wgrad-deferral-limit 3",
+                           2},
                       Case{"--context-parallel-size 2 --use-distributed-optimizer", 4},
                       Case{"--tensor-model-parallel-size 2 --pipeline-model-parallel-size 2 --sequence-parallel "
                            "--use-distributed-optimizer --recompute-granularity full --recompute-method uniform "

@@ -50,12 +50,13 @@ TEST_P(ParityOfAll, every_option) {
                 for (const bool zero : {false, true})
                     for (const Kind recompute : {Kind::none, Kind::selective, Kind::uniform, Kind::block}) {
                         if (sp && m.tp == 1) continue;
-                        const Layout layout{.mesh = {.tp = m.tp, .cp = m.cp, .dp = m.dp, .pp = m.pp},
-                                            .sequence_parallel = sp,
-                                            .distributed_optimizer = zero,
-                                            .overlap = recompute == Kind::selective || recompute == Kind::block,
-                                            .chunks = m.chunks,
-                                            .recompute = {recompute, 1}};
+                        Layout layout{.mesh = {.tp = m.tp, .cp = m.cp, .dp = m.dp, .pp = m.pp},
+                                      .sequence_parallel = sp,
+                                      .distributed_optimizer = zero,
+                                      .overlap = recompute == Kind::selective || recompute == Kind::block,
+                                      .chunks = m.chunks,
+                                      .recompute = {recompute, 1}};
+                        if (m.pp > 1 && zero) layout.deferral = recompute == Kind::uniform ? 3 : 0;
                         SCOPED_TRACE(layout.name() + (tied ? " tied" : "") + (few ? " few kv heads" : ""));
                         ParityRecord many;
                         train_on_threads(training, layout, many);

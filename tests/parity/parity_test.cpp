@@ -130,6 +130,22 @@ TEST(Parity, overlapped_reductions) {
     }
 }
 
+TEST(Parity, the_output_matrix_waits_for_the_end_of_the_step) {
+    for (const std::int64_t limit : {0, 2})
+        for (const bool tied : {false, true}) {
+            SCOPED_TRACE(limit);
+            ModelConfig model = deeper(gpt(), 4);
+            model.tied = tied;
+            expect_parity({.model = model}, {.mesh = {.pp = 2}, .deferral = limit});
+            expect_parity({.model = model, .micro_batches = 8}, {.mesh = {.tp = 2, .dp = 2, .pp = 2},
+                                                                 .sequence_parallel = true,
+                                                                 .distributed_optimizer = true,
+                                                                 .overlap = true,
+                                                                 .chunks = 2,
+                                                                 .deferral = limit});
+        }
+}
+
 TEST(Parity, tensor_data_and_pipeline) {
     for (const bool zero : {false, true})
         expect_parity({.model = deeper(gpt(), 4)}, {.mesh = {.tp = 2, .dp = 2, .pp = 2},
