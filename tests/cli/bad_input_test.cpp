@@ -201,6 +201,58 @@ TEST_F(BadInput, FullFileSystemWhileSaving) {
     EXPECT_EQ(load.exit_code, 0) << load.err;
 }
 
+/// So many lines of a hundred tokens.
+void write_lines(const fs::path& path, int lines) {
+    std::string line = "{\"text\": \"7";
+    for (int i = 1; i < 100; ++i) line += " " + std::to_string(i);
+    line += "\"}\n";
+    std::string text;
+    for (int i = 0; i < lines; ++i) text += line;
+    write_file(path, text);
+}
+
+/// Names and contents of all files in a folder.
+std::map<std::string, std::string> files_in(const fs::path& folder) {
+    std::map<std::string, std::string> all;
+    for (const auto& entry : fs::directory_iterator(folder)) all[entry.path().filename()] = read_file(entry.path());
+    return all;
+}
+
+Words preprocess(const std::string& input, const std::string& prefix) {
+    return {
+        "preprocess",   "--input", input,          "--output-prefix", prefix,    "--tokenizer-type", "NullTokenizer",
+        "--vocab-size", "60001",   "--append-eod", "--log-interval",  "1000000", "--workers",        "2"};
+}
+
+// Output is written a megabyte at a time: 9000 lines give 1.8 MB, so that some of it is on disk when the rest fails;
+// what 10 lines give is written at the end.
+TEST_F(BadInput, FullDiskWhilePreprocessingLeavesNothing) {
+    fs::create_directory(folder_ / "out");
+    for (const int lines : {10, 9000}) {
+        write_lines(folder_ / "in.jsonl", lines);
+        const long limit = lines == 10 ? 1000 : 1500000;
+        expect_refused(preprocess(at("in.jsonl"), at("out/new")), at("out/new_text_document.bin"),
+                       {.folder = {}, .environment = {}, .stdout_path = {}, .file_size_limit = limit});
+        EXPECT_TRUE(files_in(folder_ / "out").empty()) << lines;
+    }
+    const Outcome again = teratron(preprocess(at("in.jsonl"), at("out/new")));
+    EXPECT_EQ(again.exit_code, 0) << again.err;
+    EXPECT_EQ(fs::file_size(folder_ / "out/new_text_document.bin"), 9000u * 101 * 2);
+}
+
+TEST_F(BadInput, FullFileSystemWhilePreprocessingLeavesAnEarlierDataset) {
+    const std::string small = at("small");
+    const SmallFileSystem file_system(small, "size=1400k");
+    if (!file_system.mounted()) GTEST_SKIP() << "may not mount a file system here";
+    write_lines(folder_ / "few.jsonl", 10);
+    write_lines(folder_ / "many.jsonl", 9000);
+    ASSERT_EQ(teratron(preprocess(at("few.jsonl"), small + "/out")).exit_code, 0);
+    const auto before = files_in(small);
+    EXPECT_EQ(before.size(), 2u);
+    expect_refused(preprocess(at("many.jsonl"), small + "/out"), small + "/out_text_document.bin");
+    EXPECT_TRUE(files_in(small) == before) << "a failed run changed a finished dataset or left files";
+}
+
 TEST_F(BadInput, UnknownFlagSuggestsTheNearest) {
     expect_refused(with_data() + Words{"--num-layrs", "2"}, "--num-layers");
     expect_refused(with_data() + Words{"--clip-gradd", "1"}, "--clip-grad");
