@@ -12,11 +12,13 @@
 namespace tera {
 namespace {
 
-constexpr int journal_version = 1;
+constexpr int journal_version = 2;
 
-/// Everything that decides the bytes written, as text.
-std::string identity_of(const Tokenizer& tokenizer, const PreprocessOptions& options,
-                        const std::vector<InputFile>& files) {
+std::string text_of(const nlohmann::json& json) {
+    return json.dump(-1, ' ', false, nlohmann::json::error_handler_t::replace);
+}
+
+std::string identity_of(const std::vector<InputFile>& files) {
     nlohmann::json inputs = nlohmann::json::array();
     for (const InputFile& file : files) {
         struct stat info {};
@@ -24,19 +26,7 @@ std::string identity_of(const Tokenizer& tokenizer, const PreprocessOptions& opt
         inputs.push_back({file.path, static_cast<int>(file.format), file.size, info.st_mtim.tv_sec,
                           info.st_mtim.tv_nsec, static_cast<std::uint64_t>(info.st_ino)});
     }
-    const nlohmann::json all = {journal_version,
-                                inputs,
-                                options.json_keys,
-                                options.append_eod,
-                                options.skip_invalid,
-                                tokenizer.name(),
-                                tokenizer.vocab_size(),
-                                tokenizer.eod(),
-                                tokenizer.checksum(),
-                                options.split_sentences,
-                                options.sentences.language,
-                                options.sentences.keep_newlines};
-    return all.dump(-1, ' ', false, nlohmann::json::error_handler_t::replace);
+    return text_of(inputs);
 }
 
 nlohmann::json entry_json(const JournalEntry& entry, const std::string& identity) {
@@ -76,14 +66,25 @@ JournalEntry parse_entry(const nlohmann::json& json) {
 
 PreprocessJournal::PreprocessJournal(const Tokenizer& tokenizer, const PreprocessOptions& options,
                                      const std::vector<InputFile>& files)
-    : path_(options.output_prefix + ".resume.json") {
+    : tokenizer_(tokenizer),
+      options_(options),
+      path_(options.output_prefix + ".resume.json"),
+      inputs_(identity_of(files)) {
     for (const InputFile& file : files) {
         struct stat info {};
         if (file.path == "-" || ::stat(file.path.c_str(), &info) != 0 || !S_ISREG(info.st_mode)) is_kept_ = false;
     }
     if (options.journal_seconds < 0) is_kept_ = false;
-    identity_ = identity_of(tokenizer, options, files);
     prefixes_ = preprocess_written(options);
+}
+
+/// Everything that decides the bytes written, as text.
+const std::string& PreprocessJournal::identity() {
+    if (!identity_.empty()) return identity_;
+    identity_ = text_of({journal_version, inputs_, options_.json_keys, options_.append_eod, options_.skip_invalid,
+                         tokenizer_.name(), tokenizer_.vocab_size(), tokenizer_.eod(), tokenizer_.checksum(),
+                         options_.split_sentences, options_.sentences.language, options_.sentences.keep_newlines});
+    return identity_;
 }
 
 PreprocessJournal::~PreprocessJournal() {
@@ -97,7 +98,7 @@ std::optional<JournalEntry> PreprocessJournal::find() {
     if (is_kept_ && ::stat(path_.c_str(), &info) == 0) {
         try {
             const nlohmann::json json = read_json_file(path_);
-            if (json.at("identity") == identity_) entry = parse_entry(json);
+            if (json.at("identity") == identity()) entry = parse_entry(json);
         } catch (const std::exception&) {
             entry.reset();  // a journal that cannot be read is none
         }
@@ -114,7 +115,7 @@ void PreprocessJournal::store(const JournalEntry& entry) {
     if (!is_kept_) return;
     // A name of its own that the next run knows, so that no kill leaves one behind for good.
     OutputFile file(unfinished(), OutputFile::Mode::create);
-    file.append(entry_json(entry, identity_).dump(-1, ' ', false, nlohmann::json::error_handler_t::replace));
+    file.append(text_of(entry_json(entry, identity())));
     file.sync();
     file.close();
     rename_durably(unfinished(), path_);

@@ -24,6 +24,7 @@ struct JournalEntry {
 class PreprocessJournal {
   public:
     /// Whoever makes it is the run that writes these outputs. No journal is kept for inputs that cannot be read twice.
+    /// Tokenizer and options must outlive it.
     PreprocessJournal(const Tokenizer& tokenizer, const PreprocessOptions& options,
                       const std::vector<InputFile>& files);
     ~PreprocessJournal();
@@ -39,9 +40,13 @@ class PreprocessJournal {
 
   private:
     std::string unfinished() const { return path_ + ".tmp"; }
+    const std::string& identity();
 
+    const Tokenizer& tokenizer_;
+    const PreprocessOptions& options_;
     std::string path_;
-    std::string identity_;  // of input, flags and tokenizer
+    std::string inputs_;    // as they were when the run began
+    std::string identity_;  // of input, flags and tokenizer; worked out when it is asked for, as a run seldom does
     std::vector<std::string> prefixes_;
     bool is_kept_ = true;
 };

@@ -41,13 +41,20 @@ CharClassTable::CharClassTable() {
     std::map<std::vector<CharClass>, std::uint16_t> known_blocks;
     std::vector<CharClass> block(128);
     const std::uint32_t* run = std::begin(category_runs);
-    for (std::uint32_t c = 0; c < 0x110000; ++c) {
-        while (run + 1 < std::end(category_runs) && run[1] >> 5 <= c) ++run;
-        block[c & 127] = class_of(c, run_category(*run));
-        if ((c & 127) != 127) continue;
+    const auto run_end = [&run] { return run + 1 < std::end(category_runs) ? run[1] >> 5 : 0x110000; };
+    for (std::uint32_t first = 0; first < 0x110000; first += 128) {
+        for (std::uint32_t c = first; c < first + 128; ++c) {
+            while (run_end() <= c) ++run;
+            // Most blocks are in the middle of a long run; the last white space is U+3000.
+            if (c == first && c > 0x3000 && run_end() >= first + 128) {
+                block.assign(128, class_of(c, run_category(*run)));
+                break;
+            }
+            block[c & 127] = class_of(c, run_category(*run));
+        }
         const auto [place, is_new] = known_blocks.try_emplace(block, static_cast<std::uint16_t>(known_blocks.size()));
         if (is_new) classes_.insert(classes_.end(), block.begin(), block.end());
-        block_of_[c >> 7] = place->second;
+        block_of_[first >> 7] = place->second;
     }
     for (std::uint32_t byte = 0; byte < 256; ++byte)
         first_byte_[byte] = byte < 128 ? static_cast<std::uint8_t>((*this)(byte)) : multi;
