@@ -182,12 +182,39 @@ def bert(texts, shared, lower, size=3000):
     return tokenizer
 
 
+def message_field(message, number):
+    """The bytes of a field of a protobuf message, without the package for that."""
+    at = 0
+
+    def varint():
+        nonlocal at
+        value = shift = 0
+        while True:
+            byte = message[at]
+            at += 1
+            value |= (byte & 127) << shift
+            shift += 7
+            if byte < 128:
+                return value
+
+    while at < len(message):
+        field, kind = divmod(varint(), 8)
+        if kind == 0:
+            varint()
+            continue
+        size = {1: 8, 5: 4}.get(kind) or varint()
+        at += size
+        if field == number:
+            return message[at - size:at]
+    raise ValueError(f"no field {number}")
+
+
 def t5(texts, scheme="always", byte_fallback=False):
     """A real charsmap from a SentencePiece model, trained here; None without the package."""
     try:
         import sentencepiece
-        from sentencepiece import sentencepiece_model_pb2 as proto
     except ImportError:
+        print("t5: skipped: the package sentencepiece is not installed")
         return None
     out = io.BytesIO()
     plain = ["".join(c for c in t if c.isascii() and c != "\n" or c in "\u00e9\u00fc\u4f60\u597d")[:400] for t in texts]
@@ -195,10 +222,12 @@ def t5(texts, scheme="always", byte_fallback=False):
         sentence_iterator=iter(plain), model_writer=out, vocab_size=1500,
         model_type="unigram", normalization_rule_name="nmt_nfkc", byte_fallback=byte_fallback, pad_id=0, eos_id=1,
         unk_id=2, bos_id=-1, minloglevel=2, character_coverage=0.98, hard_vocab_limit=False)
-    model = proto.ModelProto.FromString(out.getvalue())
-    vocab = [(p.piece, p.score) for p in model.pieces] + [(f"<extra_id_{i}>", 0.0) for i in range(99, -1, -1)]
+    model = sentencepiece.SentencePieceProcessor(model_proto=out.getvalue())
+    vocab = [(model.id_to_piece(i), model.get_score(i)) for i in range(model.get_piece_size())]
+    vocab += [(f"<extra_id_{i}>", 0.0) for i in range(99, -1, -1)]
     tokenizer = Tokenizer(models.Unigram(vocab, 2, byte_fallback))
-    steps = [normalizers.Precompiled(model.normalizer_spec.precompiled_charsmap)]
+    normalizer_spec, precompiled_charsmap = 3, 2
+    steps = [normalizers.Precompiled(message_field(message_field(out.getvalue(), normalizer_spec), precompiled_charsmap))]
     if scheme == "first":
         steps += [normalizers.Strip(left=False, right=True), normalizers.Replace(Regex(" {2,}"), "\u2581")]
     tokenizer.normalizer = normalizers.Sequence(steps)
