@@ -50,6 +50,18 @@ void Comm::recv(const Exec& exec, Tensor data, int from) {
     if (!exec.counts()) do_recv(exec, data, from);
 }
 
+void Comm::shift(const Exec& exec, ConstTensor in, Tensor out) {
+    TERA_CHECK(in.dtype == out.dtype && in.numel() == out.numel(), in.shape, " into ", out.shape);
+    note(static_cast<double>(in.bytes()));
+    if (exec.counts() || in.numel() == 0) return;
+    do_shift(exec, in, out);
+}
+
+void Comm::do_shift(const Exec& exec, ConstTensor in, Tensor out) {
+    do_send(exec, in, next());
+    do_recv(exec, out, previous());
+}
+
 std::pair<std::vector<int>, int> members_in_world(const std::vector<int>& members, const std::vector<int>& world,
                                                   int rank) {
     std::vector<int> numbers;

@@ -37,7 +37,7 @@ enum class Reduce : std::uint8_t { sum, max };
 
 /// What a rank has sent: payload as the fewest bytes an algorithm can do with, so that it is the same whoever carries
 /// it. Of n ranks with b bytes each: all-reduce 2b(n-1)/n · all-gather, reduce-scatter b(n-1) of the piece · broadcast
-/// b(n-1)/n · send b.
+/// b(n-1)/n · send, shift b.
 struct Traffic {
     std::int64_t calls = 0;
     double bytes = 0;
@@ -66,6 +66,9 @@ class Comm {
     /// `data` may be overwritten by what follows on exec.
     void send(const Exec& exec, ConstTensor data, int to);
     void recv(const Exec& exec, Tensor data, int from);
+    /// Around the ring: `in` to the next rank, the last one's to the first, and `out` from the one before. They are
+    /// apart in memory.
+    void shift(const Exec& exec, ConstTensor in, Tensor out);
     /// Messages of tensors in device memory.
     struct Mail {
         int to = -1, from = -1;  ///< ranks; -1: none
@@ -75,6 +78,7 @@ class Comm {
     /// Makes the connections for collectives of tensors in device memory, and for such messages. To be called once by
     /// all ranks, before any of them works on its device: libraries may wait for the device meanwhile.
     virtual void connect() {}
+    virtual void connect_ring() {}  ///< for shift; after connect
     virtual void connect_mail(const Mail&) {}
     virtual void barrier() = 0;
     /// This rank cannot go on: whatever its device waits for ends. The communicator can only be destroyed then.
@@ -92,6 +96,10 @@ class Comm {
     virtual void do_broadcast(const Exec& exec, Tensor data, int root) = 0;
     virtual void do_send(const Exec& exec, ConstTensor data, int to) = 0;
     virtual void do_recv(const Exec& exec, Tensor data, int from) = 0;
+    virtual void do_shift(const Exec& exec, ConstTensor in, Tensor out);
+
+    int next() const { return (rank() + 1) % size(); }
+    int previous() const { return (rank() + size() - 1) % size(); }
 
   private:
     void note(double bytes);

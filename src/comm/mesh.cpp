@@ -93,7 +93,10 @@ void Mesh::connect(bool world) const {
     // Every rank comes to them in this order.
     for (const AxisSet axes : {AxisSet{Axis::tp}, AxisSet{Axis::cp}, AxisSet{Axis::pp}, gradients, model}) {
         if (world && axes == model) continue;
-        if (const auto found = groups_.find(axes.bits); found != groups_.end()) found->second->connect();
+        const auto found = groups_.find(axes.bits);
+        if (found == groups_.end()) continue;
+        found->second->connect();
+        if (axes == AxisSet{Axis::cp}) found->second->connect_ring();
     }
     if (world) world_->connect();
     if (embedding_) embedding_->connect();

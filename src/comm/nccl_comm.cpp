@@ -154,6 +154,13 @@ class NcclComm final : public Comm {
         host_.broadcast(host_exec(), bytes_of(id), 0);
         whole_ = join(id, size(), rank());
     }
+    void connect_ring() override {
+        if (size() == 1) return;
+        Gpu& gpu = shared_->gpu;
+        auto* const memory = static_cast<std::byte*>(gpu.workspace);
+        exchange({memory, 1, ncclUint8}, memory + 1, gpu.stream);  // NCCL connects two ranks with their first message
+        gpu.synchronize();
+    }
     /// Ranks with an even number begin with what they send, the others with what they receive, so that each finds the
     /// other end at the same connection.
     void connect_mail(const Mail& mail) override {
@@ -207,8 +214,25 @@ class NcclComm final : public Comm {
         TERA_NCCL(recv, data.data, count_of(data), type_of(data.dtype), 0, inbox_, stream_of(exec));
         shared_->enqueued(exec, "message", data, 2);
     }
+    void do_shift(const Exec& exec, ConstTensor in, Tensor out) override {
+        if (in.device == Device::cpu) return host_.shift(exec, in, out);
+        exchange({in.data, count_of(in), type_of(in.dtype)}, out.data, stream_of(exec));
+        shared_->enqueued(exec, "shift", in, size());
+    }
 
   private:
+    struct Elements {
+        const void* data;
+        std::size_t count;
+        ncclDataType_t type;
+    };
+    /// To the next rank, and as much from the one before.
+    void exchange(const Elements& in, void* out, cudaStream_t stream) {
+        TERA_NCCL(group_start);
+        TERA_NCCL(send, in.data, in.count, in.type, next(), whole(), stream);
+        TERA_NCCL(recv, out, in.count, in.type, previous(), whole(), stream);
+        TERA_NCCL(group_end);
+    }
     static Tensor bytes_of(ncclUniqueId& id) {
         return Tensor(reinterpret_cast<std::byte*>(&id), DType::u8, Device::cpu, {sizeof id});
     }

@@ -41,6 +41,8 @@ NcclLibrary load() {
     find(library.broadcast, "ncclBroadcast");
     find(library.send, "ncclSend");
     find(library.recv, "ncclRecv");
+    find(library.group_start, "ncclGroupStart");
+    find(library.group_end, "ncclGroupEnd");
     find(library.error_text, "ncclGetErrorString");
     find(library.last_error, "ncclGetLastError");
     return library;

@@ -17,6 +17,8 @@ struct NcclLibrary {
     decltype(&ncclBroadcast) broadcast = nullptr;
     decltype(&ncclSend) send = nullptr;
     decltype(&ncclRecv) recv = nullptr;
+    decltype(&ncclGroupStart) group_start = nullptr;
+    decltype(&ncclGroupEnd) group_end = nullptr;
     decltype(&ncclGetErrorString) error_text = nullptr;
     decltype(&ncclGetLastError) last_error = nullptr;
 };

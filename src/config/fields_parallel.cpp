@@ -14,6 +14,9 @@ void add_layout_fields(FieldList& list) {
         .alias("model-parallel-size");
     list.add("pipeline-model-parallel-size", &C::pipeline_model_parallel_size, "pipeline stages");
     list.add("context-parallel-size", &C::context_parallel_size, "ranks that share a sequence");
+    list.add("cp-comm-type", &C::cp_comm_type,
+             "how attention gets the keys of other context ranks: p2p (around a ring) or allgather")
+        .values(ArgCount::one_or_more());
     list.add("expert-model-parallel-size", &C::expert_model_parallel_size, "ranks that share the experts")
         .later(no_experts);
     list.add("sequence-parallel", &C::sequence_parallel,
@@ -78,7 +81,6 @@ void add_inert_fields(FieldList& list) {
                   {"disable-tp-comm-split-rs", "F tp_comm_split_rs"},
                   {"pipeline-model-parallel-comm-backend", "s{nccl|ucc}"},
                   {"nccl-communicator-config-path", "s"},
-                  {"cp-comm-type", "s+=['p2p']"},
                   {"train-sync-interval", "i"}});
     list.unbound(FlagStatus::inert, "the program chooses its own transport between ranks",
                  {{"distributed-backend", "s{nccl|gloo}=nccl"},

@@ -190,6 +190,7 @@ struct RunConfig {
     int64_t tensor_model_parallel_size = 1;
     int64_t pipeline_model_parallel_size = 1;
     int64_t context_parallel_size = 1;
+    std::vector<std::string> cp_comm_type = {"p2p"};  // one for all layers, or one for each
     int64_t expert_model_parallel_size = 1;
     bool sequence_parallel = false;
     std::optional<int64_t> num_layers_per_virtual_pipeline_stage;

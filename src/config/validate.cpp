@@ -30,6 +30,22 @@ void derive_layout(RunConfig& c, int64_t world_size) {
     }
 }
 
+void check_context(const RunConfig& c) {
+    const std::vector<std::string>& types = c.cp_comm_type;
+    if (types.size() != 1 && static_cast<int64_t>(types.size()) != c.num_layers) {
+        usage_error("--cp-comm-type names ", types.size(), " types for ", c.num_layers,
+                    " layers: give one, or one for each layer");
+    }
+    for (const std::string& type : types) {
+        if (type != "p2p" && type != "allgather")
+            usage_error("--cp-comm-type ", type, " is not built; use p2p or allgather");
+        if (type != types[0]) {
+            usage_error("--cp-comm-type ", types[0], " and ", type,
+                        ": different types for different layers are not built; use one for all");
+        }
+    }
+}
+
 void derive_pipeline(RunConfig& c) {
     const int64_t pp = c.pipeline_model_parallel_size;
     c.virtual_pipeline_model_parallel_size.reset();
@@ -263,6 +279,7 @@ void validate_and_derive(RunConfig& config, int64_t world_size) {
     check_proportions(config, world_size);
     derive_layout(config, world_size);
     derive_model(config);
+    check_context(config);
     derive_pipeline(config);
     check_deferral(config);
     derive_batches(config);

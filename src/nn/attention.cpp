@@ -67,9 +67,15 @@ ops::AttentionSpec Attention::core_spec(const BlockInput& in, const SequenceRun&
         spec.dropout = c.attention_dropout;
         spec.sample = in.sample;
         spec.site = {in.seed, static_cast<std::uint32_t>(layer_), static_cast<std::uint32_t>(DropoutPlace::attention)};
-        spec.whole = {heads_ * tp_.rank(), run.begin, 0, in.length};
+        spec.whole = {heads_ * tp_.rank(), {.first = run.begin}, {}, in.length};
     }
     return spec;
+}
+
+RingAttention Attention::ring(const BlockInput& in) const {
+    ops::AttentionSpec own = core_spec(in, {0, in.S, 0}, in.S);
+    own.whole.query = own.whole.key = zigzag_piece(in.S, cp_.rank(), cp_.size());
+    return {cp_, own};
 }
 
 ConstTensor Attention::all_keys_and_values(const Exec& exec, ConstTensor qkv) const {
@@ -82,6 +88,10 @@ Attention::Core Attention::core(Ctx& ctx, const Exec& out, const BlockInput& in,
     if (cp_.size() == 1) {
         ops::AttentionOut all = ops::attention(out, core_spec(in, {0, in.S, 0}, in.S), {qkv, 0}, {qkv, q_cols()},
                                                {qkv, q_cols() + kv_cols()});
+        return {all.o, {all}};
+    }
+    if (cp_.kind() == CpComm::ring) {
+        const ops::AttentionOut all = ring(in).forward(ctx.temp, out, qkv);
         return {all.o, {all}};
     }
     Core core{out.tensor(qkv.dtype, {qkv.rows(), q_cols()}), {}};
@@ -107,6 +117,7 @@ void Attention::core_backward(const Exec& e, const BlockInput& in, Tensor dqkv, 
                                 {qkv, q_cols()}, {qkv, q_cols() + kv_cols()}, core.parts[0]);
         return;
     }
+    if (cp_.kind() == CpComm::ring) return ring(in).backward(e, dqkv, d_o, qkv, core.parts[0]);
     ConstTensor kv = all_keys_and_values(e, qkv);
     Tensor dkv = e.like(kv);
     ops::fill_zero(e, dkv);

@@ -5,6 +5,7 @@
 #include "nn/linear_params.h"
 #include "nn/norm.h"
 #include "nn/regions.h"
+#include "nn/ring_attention.h"
 #include "ops/attention.h"
 #include "ops/residual.h"
 #include "ops/rope.h"
@@ -45,7 +46,7 @@ class Attention {
     /// Scaled dot-product attention of this rank's queries.
     struct Core {
         Tensor o;                              ///< [T,H*K]
-        std::vector<ops::AttentionOut> parts;  ///< of the runs of the sequence that are here, their o within o
+        std::vector<ops::AttentionOut> parts;  ///< of runs of the queries one after the other, their o within o
     };
 
     struct Saved {
@@ -78,6 +79,8 @@ class Attention {
     Tensor project_qkv(const Exec& exec, const BlockInput& in, ConstTensor x, Saved& saved) const;
     /// Of the queries of one run with the keys [0, keys) of the sequence.
     ops::AttentionSpec core_spec(const BlockInput& in, const SequenceRun& run, std::int64_t keys) const;
+    /// Of this rank's queries and keys.
+    RingAttention ring(const BlockInput& in) const;
     /// out: where the result lives.
     Core core(Ctx& ctx, const Exec& out, const BlockInput& in, ConstTensor qkv) const;
     void core_backward(const Exec& exec, const BlockInput& in, Tensor dqkv, ConstTensor d_o, ConstTensor qkv,

@@ -32,6 +32,11 @@ void each_chunk(const A& by_rank, const B& whole, int size, const F& f) {
 
 }  // namespace
 
+CpRegion::CpRegion(Comm& comm, CpComm kind, const Engine& engine)
+    : comm_(&comm), rank_(comm.rank()), size_(comm.size()), kind_(kind) {
+    if (size_ > 1 && kind_ == CpComm::ring) road_ = std::make_shared<Road>(engine);
+}
+
 ConstTensor CpRegion::gather(const Exec& exec, ConstTensor local) const {
     if (size_ == 1) return local;
     const Shape shape{local.rows() * size_, local.cols()};
@@ -52,5 +57,13 @@ ConstTensor CpRegion::scatter(const Exec& exec, ConstTensor whole) const {
     comm_->reduce_scatter(exec, by_rank, local);
     return local;
 }
+
+void CpRegion::pass_on(const Exec& exec, Cargo cargo, ConstTensor in, Tensor out) const {
+    road_->lane.follow(exec);
+    comm_->shift(road_->lane.on(exec), in, out);
+    road_->mark(cargo).set();
+}
+
+void CpRegion::arrived(const Exec& exec, Cargo cargo) const { road_->mark(cargo).wait(exec); }
 
 }  // namespace tera

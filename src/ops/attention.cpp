@@ -10,6 +10,9 @@ TERA_BACKENDS(void attention_backward(const Exec& exec, const AttentionSpec& spe
                                       ConstTensor d_o, HeadRows<ConstTensor> q, HeadRows<ConstTensor> k,
                                       HeadRows<ConstTensor> v, const AttentionOut& out))
 
+TERA_BACKENDS(void merge_attention(const Exec& exec, const AttentionOut& all, const AttentionOut& part,
+                                   std::int64_t first))
+
 namespace {
 
 void check(const AttentionSpec& s, const HeadRows<ConstTensor>& q, const HeadRows<ConstTensor>& k,
@@ -31,6 +34,17 @@ AttentionOut attention(const Exec& exec, const AttentionSpec& spec, HeadRows<Con
                      exec.tensor(acc_dtype(q.data.dtype), {spec.B, spec.H, spec.Sq})};
     TERA_DISPATCH_WITH_SCRATCH(exec, attention(exec, spec, out, q, k, v));
     return out;
+}
+
+void merge_attention(const Exec& exec, const AttentionOut& all, const AttentionOut& part, std::int64_t first) {
+    const Shape &a = all.lse.shape, &p = part.lse.shape;
+    TERA_CHECK(all.lse.dtype == all.o.dtype && part.lse.dtype == all.o.dtype && acc_dtype(part.o.dtype) == all.o.dtype,
+               name_of(part.o.dtype), " into ", name_of(all.o.dtype));
+    TERA_CHECK(a[0] == p[0] && a[1] == p[1] && first >= 0 && first + p[2] <= a[2] && part.o.cols() == all.o.cols(), p,
+               " into ", a, " from ", first);
+    TERA_CHECK(all.o.rows() == a[0] * a[2] && part.o.rows() == p[0] * p[2] && all.o.cols() % a[1] == 0, all.o.shape,
+               part.o.shape);
+    TERA_DISPATCH(exec, merge_attention(exec, all, part, first));
 }
 
 void attention_backward(const Exec& exec, const AttentionSpec& spec, const AttentionGrads& grads, ConstTensor d_o,

@@ -19,14 +19,14 @@ struct Heads {
     AttentionSpec::Whole whole;
 
     __device__ std::int64_t first_key(std::int64_t b, std::int64_t q) const {
-        return doc_start ? doc_start[q * B + b] : 0;
+        return doc_start ? whole.key.before(doc_start[q * B + b]) : 0;
     }
     __device__ std::int64_t end_key(std::int64_t q) const { return causal ? q + (Sk - Sq) + 1 : Sk; }
     /// Factor on the probability: 0 or 1/(1-p).
     __device__ double keep(std::int64_t b, std::int64_t h, std::int64_t q, std::int64_t k) const {
         std::uint64_t groups = static_cast<std::uint64_t>(((whole.length ? whole.length : Sk) + 3) / 4);
-        auto row = static_cast<std::uint64_t>((whole.head + h) * (whole.length ? whole.length : Sq) + whole.query + q);
-        std::int64_t key = whole.key + k;
+        std::int64_t queries = whole.length ? whole.length : Sq, key = whole.key.at(k);
+        auto row = static_cast<std::uint64_t>((whole.head + h) * queries + whole.query.at(q));
         U32x4 words = dropout_words(site, sample[b], row * groups + static_cast<std::uint64_t>(key / 4));
         return words.v[key % 4] < threshold ? 0.0 : 1.0 / (1.0 - dropout);
     }
@@ -84,10 +84,11 @@ __global__ void forward_kernel(Rows<T> o, A* lse, Rows<const T> q, Rows<const T>
 #pragma unroll
         for (int j = 0; j < lanes_of; ++j) out[j] = out[j] * shrink + kept * kr[j];
     }
+    bool any = sum > 0;  // else there was no key to see
 #pragma unroll
-    for (int j = 0; j < lanes_of; ++j) out[j] /= sum;
+    for (int j = 0; j < lanes_of; ++j) out[j] = any ? out[j] / sum : A(0);
     store_row(o.at(n, row, b, h), out, K);
-    if ((threadIdx.x & 31) == 0) lse[(b * n.H + h) * n.Sq + row] = top + static_cast<A>(log(sum));
+    if ((threadIdx.x & 31) == 0) lse[(b * n.H + h) * n.Sq + row] = any ? top + static_cast<A>(log(sum)) : A(-INFINITY);
 }
 
 template <class T, class A>
@@ -150,6 +151,27 @@ __global__ void key_gradient(Rows<T> dk, Rows<T> dv, const A* delta, Rows<const 
     store_row(dv.at(n, key, b, g), sum_v, K);
 }
 
+/// One block per row of the part.
+template <class T, class A>
+__global__ void merge_kernel(A* o, A* lse, const T* more, const A* lse_more, std::int64_t B, std::int64_t H,
+                             std::int64_t K, std::int64_t S, std::int64_t Sp, std::int64_t first) {
+    const std::int64_t t = blockIdx.x, q = t / B, b = t % B, width = H * K;
+    for (std::int64_t i = threadIdx.x; i < width; i += blockDim.x) {
+        A before = lse[(b * H + i / K) * S + first + q], other = lse_more[(b * H + i / K) * Sp + q];
+        A top = before > other ? before : other;
+        if (top == A(-INFINITY)) continue;  // neither saw a key
+        A old_weight = exp_of(before - top), weight = exp_of(other - top);
+        A& to = o[(first * B + t) * width + i];
+        to = (old_weight * to + weight * static_cast<A>(widen(more[t * width + i]))) / (old_weight + weight);
+    }
+    __syncthreads();  // the old lse is read by all
+    for (std::int64_t h = threadIdx.x; h < H; h += blockDim.x) {
+        A& to = lse[(b * H + h) * S + first + q];
+        A other = lse_more[(b * H + h) * Sp + q], top = to > other ? to : other;
+        if (top != A(-INFINITY)) to = top + static_cast<A>(log(exp_of(to - top) + exp_of(other - top)));
+    }
+}
+
 Heads heads_of(const AttentionSpec& s) {
     return {s.B,
             s.Sq,
@@ -189,6 +211,19 @@ void attention(const Exec& exec, const AttentionSpec& spec, const AttentionOut& 
             <<<blocks_for(spec.B * spec.H * spec.Sq, 4, INT32_MAX), 128, 0, exec.gpu->stream>>>(
                 rows<T>(HeadRows<Tensor>{out.o, 0}), out.lse.ptr<A>(), rows<T>(q), rows<T>(k), rows<T>(v),
                 heads_of(spec));
+    });
+    TERA_LAUNCHED();
+}
+
+void merge_attention(const Exec& exec, const AttentionOut& all, const AttentionOut& part, std::int64_t first) {
+    const Shape &a = all.lse.shape, &p = part.lse.shape;
+    if (part.o.numel() == 0) return;
+    dispatch_float(part.o.dtype, [&](auto zero) {
+        using T = decltype(zero);
+        using A = acc_t<T>;
+        merge_kernel<device_t<T>, A><<<static_cast<unsigned>(part.o.rows()), 256, 0, exec.gpu->stream>>>(
+            all.o.ptr<A>(), all.lse.ptr<A>(), dptr<T>(part.o), part.lse.ptr<A>(), a[0], a[1], all.o.cols() / a[1], a[2],
+            p[2], first);
     });
     TERA_LAUNCHED();
 }

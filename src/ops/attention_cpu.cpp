@@ -17,6 +17,7 @@ void attention(const Exec& exec, const AttentionSpec& spec, const AttentionOut& 
 void attention_backward(const Exec& exec, const AttentionSpec& spec, const AttentionGrads& grads, ConstTensor d_o,
                         HeadRows<ConstTensor> q, HeadRows<ConstTensor> k, HeadRows<ConstTensor> v,
                         const AttentionOut& out);
+void merge_attention(const Exec& exec, const AttentionOut& all, const AttentionOut& part, std::int64_t first);
 
 namespace {
 
@@ -61,7 +62,11 @@ struct Task {
             convert_row(base + ((s0 + i) * spec.B + b) * width, in + i * spec.K, spec.K);
     }
 
-    std::int64_t first_key(std::int64_t q) const { return spec.doc_start ? spec.doc_start[q * spec.B + b] : 0; }
+    /// Query q sees keys [first_key, end_key), which may be none.
+    std::int64_t first_key(std::int64_t q) const {
+        if (!spec.doc_start) return 0;
+        return std::min(spec.whole.key.before(spec.doc_start[q * spec.B + b]), end_key(q));
+    }
     std::int64_t end_key(std::int64_t q) const { return spec.causal ? q + shift() + 1 : spec.Sk; }
 
     /// Keys [begin, end) that some query of the block [q0, q0+n) may see.
@@ -79,17 +84,17 @@ struct Task {
         const AttentionSpec::Whole& w = spec.whole;
         std::int64_t keys = w.length ? w.length : spec.Sk, queries = w.length ? w.length : spec.Sq;
         std::uint64_t groups = static_cast<std::uint64_t>((keys + 3) / 4);
-        std::uint64_t row = static_cast<std::uint64_t>((w.head + h) * queries + w.query + q) * groups;
+        std::uint64_t row = static_cast<std::uint64_t>((w.head + h) * queries + w.query.at(q)) * groups;
         for (std::int64_t k = k0; k < k1;) {
-            std::int64_t key = w.key + k;
-            U32x4 words = dropout_words(spec.site, spec.sample[b], row + static_cast<std::uint64_t>(key / 4));
-            for (std::int64_t lane = key % 4; lane < 4 && k < k1; ++lane, ++k)
-                p_row[k - k0] = words.v[lane] < threshold ? A(0) : p_row[k - k0] * factor;
+            std::int64_t group = w.key.at(k) / 4;
+            U32x4 words = dropout_words(spec.site, spec.sample[b], row + static_cast<std::uint64_t>(group));
+            for (; k < k1 && w.key.at(k) / 4 == group; ++k)
+                p_row[k - k0] = words.v[w.key.at(k) % 4] < threshold ? A(0) : p_row[k - k0] * factor;
         }
     }
 };
 
-/// p[i] = exp(scale s[i] - max) over [lo, hi), zero elsewhere in [0, n); returns (max, sum).
+/// p[i] = exp(scale s[i] - max) over [lo, hi), zero elsewhere in [0, n); returns (max, sum), of nothing (-inf, 0).
 template <class A>
 std::pair<A, A> exp_row(A* s, std::int64_t lo, std::int64_t hi, std::int64_t n, A scale) {
     A top = -std::numeric_limits<A>::infinity();
@@ -207,7 +212,34 @@ void backward_task(const Task<T>& task, const AttentionGrads& grads, ConstTensor
     task.scatter(grads.dv, task.g, 0, s.Sk, dvs);
 }
 
+/// Row t of the part, that is query t/B of sequence t%B.
+template <class T>
+void merge_row(const AttentionOut& all, const AttentionOut& part, std::int64_t first, std::int64_t t) {
+    using A = acc_t<T>;
+    const std::int64_t B = all.lse.shape[0], H = all.lse.shape[1], K = all.o.cols() / H;
+    const std::int64_t q = t / B, b = t % B;
+    A* o = all.o.ptr<A>() + (first * B + t) * H * K;
+    const T* more = part.o.ptr<T>() + t * H * K;
+    for (std::int64_t h = 0; h < H; ++h, o += K, more += K) {
+        A& lse = all.lse.ptr<A>()[(b * H + h) * all.lse.shape[2] + first + q];
+        const A other = part.lse.ptr<A>()[(b * H + h) * part.lse.shape[2] + q], top = std::max(lse, other);
+        if (top == -std::numeric_limits<A>::infinity()) continue;  // neither saw a key
+        const A old_weight = std::exp(lse - top), weight = std::exp(other - top), sum = old_weight + weight;
+        lse = top + std::log(sum);
+        for (std::int64_t d = 0; d < K; ++d) o[d] = (old_weight * o[d] + weight * static_cast<A>(more[d])) / sum;
+    }
+}
+
 }  // namespace
+
+void merge_attention(const Exec& exec, const AttentionOut& all, const AttentionOut& part, std::int64_t first) {
+    dispatch_float(part.o.dtype, [&](auto zero) {
+        using T = decltype(zero);
+        parallel_for(exec, part.o.rows(), grain_rows(part.o.cols()), [&](std::int64_t begin, std::int64_t end) {
+            for (std::int64_t t = begin; t < end; ++t) merge_row<T>(all, part, first, t);
+        });
+    });
+}
 
 void attention(const Exec& exec, const AttentionSpec& spec, const AttentionOut& out, HeadRows<ConstTensor> q,
                HeadRows<ConstTensor> k, HeadRows<ConstTensor> v) {

@@ -56,7 +56,7 @@ Plans& plans_of(Gpu& gpu) {
 
 bool applies(const AttentionSpec& s, DType dtype) {
     return (dtype == DType::bf16 || dtype == DType::f16) && s.dropout == 0 && !s.doc_start && s.K % 8 == 0 &&
-           s.K <= 256 && s.Sq == s.Sk;
+           s.K <= 256 && (s.Sq == s.Sk || !s.causal);
 }
 
 /// [B, heads, S, K] inside rows s·B + b of the given width.

@@ -29,13 +29,16 @@ void convert(const Exec& exec, Tensor out, ConstTensor x) {
 }
 
 void add_to(const Exec& exec, Tensor y, ConstTensor x) {
-    dispatch_float(y.dtype, [&](auto zero) {
-        using T = decltype(zero);
-        using A = acc_t<T>;
-        T* py = y.ptr<T>();
-        const T* px = x.ptr<T>();
-        parallel_for(exec, x.numel(), 1 << 16, [&](std::int64_t b, std::int64_t e) {
-            for (std::int64_t i = b; i < e; ++i) py[i] = T(A(py[i]) + A(px[i]));
+    dispatch_float(y.dtype, [&](auto to) {
+        dispatch_float(x.dtype, [&](auto from) {
+            using T = decltype(to);
+            using A = acc_t<T>;
+            T* py = y.ptr<T>();
+            const auto* px = x.ptr<decltype(from)>();
+            parallel_for(exec, x.numel(), 1 << 16, [&](std::int64_t b, std::int64_t e) {
+                for (std::int64_t i = b; i < e; ++i)
+                    py[i] = T(A(py[i]) + static_cast<A>(static_cast<acc_t<decltype(from)>>(px[i])));
+            });
         });
     });
 }
@@ -84,7 +87,7 @@ ConstTensor as_dtype(const Exec& exec, ConstTensor x, DType dtype) {
 }
 
 void add_to(const Exec& exec, Tensor y, ConstTensor x) {
-    TERA_CHECK(y.shape == x.shape && y.dtype == x.dtype, y.shape, " and ", x.shape);
+    TERA_CHECK(y.shape == x.shape, y.shape, " and ", x.shape);
     TERA_DISPATCH(exec, add_to(exec, y, x));
 }
 

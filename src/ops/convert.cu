@@ -11,11 +11,11 @@ __global__ void convert_kernel(To* out, const From* in, std::int64_t n) {
         out[i] = narrow<To>(widen(in[i]));
 }
 
-template <class T>
-__global__ void add_kernel(T* y, const T* x, std::int64_t n) {
+template <class To, class From>
+__global__ void add_kernel(To* y, const From* x, std::int64_t n) {
     for (std::int64_t i = blockIdx.x * std::int64_t{blockDim.x} + threadIdx.x; i < n;
          i += std::int64_t{gridDim.x} * blockDim.x)
-        y[i] = narrow<T>(widen(y[i]) + widen(x[i]));
+        y[i] = narrow<To>(widen(y[i]) + widen(x[i]));
 }
 
 }  // namespace
@@ -33,9 +33,13 @@ void convert(const Exec& exec, Tensor out, ConstTensor x) {
 }
 
 void add_to(const Exec& exec, Tensor y, ConstTensor x) {
-    dispatch_float(y.dtype, [&](auto zero) {
-        using T = decltype(zero);
-        add_kernel<<<blocks_for(x.numel(), 1024), 256, 0, exec.gpu->stream>>>(dptr<T>(y), dptr<T>(x), x.numel());
+    dispatch_float(y.dtype, [&](auto to) {
+        dispatch_float(x.dtype, [&](auto from) {
+            using To = decltype(to);
+            using From = decltype(from);
+            add_kernel<<<blocks_for(x.numel(), 1024), 256, 0, exec.gpu->stream>>>(dptr<To>(y), dptr<From>(x),
+                                                                                  x.numel());
+        });
     });
     TERA_LAUNCHED();
 }

@@ -9,7 +9,7 @@ namespace tera::ops {
 void convert(const Exec& exec, Tensor out, ConstTensor x);
 /// x, in `dtype`; x itself if it already is.
 ConstTensor as_dtype(const Exec& exec, ConstTensor x, DType dtype);
-/// y += x (same dtype and shape).
+/// y += x, of the same shape, in y's dtype.
 void add_to(const Exec& exec, Tensor y, ConstTensor x);
 void fill_zero(const Exec& exec, Tensor x);
 /// out = x, byte for byte.

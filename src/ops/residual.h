@@ -5,21 +5,9 @@
 
 #include "core/exec.h"
 #include "core/rng.h"
+#include "ops/sequence_piece.h"
 
 namespace tera::ops {
-
-/// Where the rows that a rank holds stand in the whole sequence: two runs of it, one after the other, of which the rank
-/// holds the rows from `offset` on.
-struct SequencePiece {
-    std::int64_t offset = 0;
-    std::int64_t run = std::int64_t{1} << 62;  ///< length of the first run
-    std::int64_t first = 0, second = 0;        ///< where the runs begin
-
-    TERA_HOST_DEVICE std::int64_t at(std::int64_t s) const {
-        s += offset;
-        return s < run ? first + s : second + (s - run);
-    }
-};
 
 struct Dropout {
     double p = 0;

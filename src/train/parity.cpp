@@ -116,9 +116,9 @@ class ParityRank {
   private:
     void build_model() {
         const TpRegion tp(mesh_.tp(), layout_.sequence_parallel, std::make_shared<TpLane>(workspace_.engine()));
+        const CpRegion cp(mesh_.cp(), layout_.cp_comm, workspace_.engine());
         for (const ModelSlice& slice : slices_of(t_.model, layout_, mesh_.place().pp)) {
-            models_.push_back(
-                std::make_unique<Decoder>(t_.model, layout_.recompute, 7, slice, Regions{tp, CpRegion(mesh_.cp())}));
+            models_.push_back(std::make_unique<Decoder>(t_.model, layout_.recompute, 7, slice, Regions{tp, cp}));
             chunks_.push_back(models_.back().get());
             for (Param* p : params_of(*models_.back())) params_.push_back(p);
         }
@@ -163,10 +163,10 @@ class ParityRank {
 
 std::string ParityLayout::name() const {
     constexpr const char* kinds[] = {"", "_selective", "_uniform", "_block"};
-    return cat("tp", mesh.tp, sequence_parallel ? "sp" : "", "_cp", mesh.cp, "_dp", mesh.dp,
-               distributed_optimizer ? "zero" : "", overlap ? "_overlapped" : "", "_pp", mesh.pp,
-               chunks > 1 ? cat("x", chunks) : "", kinds[static_cast<int>(recompute.kind)],
-               deferral ? cat("_deferred", *deferral) : "");
+    return cat("tp", mesh.tp, sequence_parallel ? "sp" : "", "_cp", mesh.cp,
+               cp_comm == CpComm::all_gather ? "gathered" : "", "_dp", mesh.dp, distributed_optimizer ? "zero" : "",
+               overlap ? "_overlapped" : "", "_pp", mesh.pp, chunks > 1 ? cat("x", chunks) : "",
+               kinds[static_cast<int>(recompute.kind)], deferral ? cat("_deferred", *deferral) : "");
 }
 
 void train_rank(const ParityTraining& training, const ParityLayout& layout, Comm& world, const Engine& engine,

@@ -14,6 +14,7 @@ namespace tera {
 
 struct ParityLayout {
     MeshShape mesh;
+    CpComm cp_comm = CpComm::ring;
     bool sequence_parallel = false;
     bool distributed_optimizer = false;
     bool overlap = false;  ///< gradients are reduced, and values gathered, in small buffers while others are computed

@@ -27,6 +27,8 @@ MeshShape mesh_shape_from(const RunConfig& c) {
             .pp_before_dp = c.use_tp_pp_dp_mapping};
 }
 
+CpComm cp_comm_from(const RunConfig& c) { return c.cp_comm_type[0] == "allgather" ? CpComm::all_gather : CpComm::ring; }
+
 PipelineShape pipeline_shape_from(const RunConfig& c) {
     return {
         .stages = static_cast<int>(c.pipeline_model_parallel_size),
@@ -72,10 +74,10 @@ TrainingParts::TrainingParts(const RunConfig& config, std::int64_t true_vocab, W
     const int stage = mesh.place().pp;
     const auto lane =
         config.async_tensor_model_parallel_allreduce ? std::make_shared<TpLane>(workspace.engine()) : nullptr;
-    const TpRegion tp(mesh.tp(), config.sequence_parallel, lane);
+    const Regions ranks{TpRegion(mesh.tp(), config.sequence_parallel, lane),
+                        CpRegion(mesh.cp(), cp_comm_from(config), workspace.engine())};
     for (const ModelSlice& slice : slices_of_stage(config, stage)) {
-        models_.push_back(
-            std::make_unique<Decoder>(model, recompute_from(config), seed, slice, Regions{tp, CpRegion(mesh.cp())}));
+        models_.push_back(std::make_unique<Decoder>(model, recompute_from(config), seed, slice, ranks));
         for (Param* p : params_of(*models_.back())) params_.push_back(p);
     }
     const GradSync::Settings settings{config.use_distributed_optimizer, config.overlap_grad_reduce,

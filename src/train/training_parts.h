@@ -18,6 +18,7 @@
 namespace tera {
 
 MeshShape mesh_shape_from(const RunConfig& config);
+CpComm cp_comm_from(const RunConfig& config);
 /// Of steps with the whole global batch.
 PipelineShape pipeline_shape_from(const RunConfig& config);
 /// Pipeline::Parts::deferral.

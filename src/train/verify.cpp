@@ -84,6 +84,7 @@ VerifyPlan plan_verification(const RunConfig& config) {
     VerifyPlan plan;
     ParityLayout& layout = plan.layout;
     layout.mesh = mesh_shape_from(config);
+    layout.cp_comm = cp_comm_from(config);
     layout.sequence_parallel = config.sequence_parallel;
     layout.distributed_optimizer = config.use_distributed_optimizer;
     layout.overlap = config.overlap_grad_reduce;

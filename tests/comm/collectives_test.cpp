@@ -70,12 +70,17 @@ void check_copies(Comm& comm, std::int64_t n) {
     comm.all_gather(m.exec, in_place.slice(comm.rank(), 1), in_place);
     Tensor sent = filled<T>(m, comm.rank(), n);
     comm.broadcast(m.exec, sent, ranks - 1);
+    Tensor shifted = m.exec.tensor(dtype_of<T>, {n}), twice = m.exec.tensor(dtype_of<T>, {n});
+    comm.shift(m.exec, in, shifted);
+    comm.shift(m.exec, shifted, twice);
     for (std::int64_t i = 0; i < n; ++i) {
         for (int r = 0; r < ranks; ++r) {
             ASSERT_EQ(at<T>(all, r * n + i), value(r, i));
             ASSERT_EQ(at<T>(in_place, r * n + i), value(r, i));
         }
         ASSERT_EQ(at<T>(sent, i), value(ranks - 1, i));
+        ASSERT_EQ(at<T>(shifted, i), value((comm.rank() + ranks - 1) % ranks, i));
+        ASSERT_EQ(at<T>(twice, i), value((comm.rank() + 2 * ranks - 2) % ranks, i));
     }
 }
 
@@ -208,6 +213,7 @@ TEST_P(Collectives, what_is_sent_is_counted) {
         EXPECT_EQ(sent([&] { comm.all_gather(m.exec, two, six); }), 16);          // 8 bytes to two others
         EXPECT_EQ(sent([&] { comm.reduce_scatter(m.exec, six, two); }), 16);
         EXPECT_EQ(sent([&] { comm.broadcast(m.exec, six, 1); }), 16);  // 24 bytes to two others, shared by three
+        EXPECT_EQ(sent([&] { comm.shift(m.exec, two, filled<float>(m, 0, 2)); }), 8);
         EXPECT_EQ(sent([&] { comm.send(m.exec, six, (comm.rank() + 1) % 3); }), 24);
         comm.reset_traffic();
         comm.recv(m.exec, six, (comm.rank() + 2) % 3);
@@ -226,6 +232,7 @@ TEST(CollectivesOfThreads, a_dry_run_passes_over_them) {
         comm.all_gather(exec, x, two);
         comm.reduce_scatter(exec, two, x);
         comm.broadcast(exec, x, 1);
+        comm.shift(exec, x, two.slice(0, 4));
         comm.send(exec, x, 1);
         comm.recv(exec, x, 1);
     });

@@ -223,6 +223,15 @@ TEST(RunConfigRefuse, Layouts) {
     refuses("--expert-model-parallel-size 2", {"--num-experts"}, 2);
 }
 
+TEST(RunConfigRefuse, WaysToGetOtherRanksKeys) {
+    EXPECT_EQ(valid("").cp_comm_type, std::vector<std::string>{"p2p"});
+    EXPECT_EQ(valid("--cp-comm-type allgather allgather allgather allgather").cp_comm_type[3], "allgather");
+    refuses("--cp-comm-type a2a", {"--cp-comm-type a2a is not built", "p2p or allgather"});
+    refuses("--cp-comm-type a2a+p2p", {"--cp-comm-type a2a+p2p is not built"});
+    refuses("--cp-comm-type p2p p2p", {"2 types for 4 layers"});
+    refuses("--cp-comm-type p2p p2p allgather p2p", {"p2p and allgather", "one for all"});
+}
+
 TEST(RunConfigRefuse, Contradictions) {
     refuses("--train-iters 5 --train-samples 10", {"exclude each other"});
     refuses("--train-iters 5 --lr-decay-samples 10", {"--lr-decay-samples", "--lr-decay-iters"});

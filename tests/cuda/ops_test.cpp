@@ -308,7 +308,8 @@ TEST_P(CudaOps, attention) {
     for (Case s : {Case{2, 128, 128, 4, 2, 64, true, false, 0}, Case{1, 100, 100, 3, 3, 128, true, false, 0},
                    Case{2, 96, 96, 4, 4, 96, false, false, 0}, Case{2, 64, 64, 4, 2, 64, true, true, 0},
                    Case{2, 33, 33, 2, 1, 8, true, false, 0}, Case{2, 40, 40, 2, 2, 24, true, false, 0.3},
-                   Case{1, 5, 37, 2, 2, 64, true, false, 0}}) {
+                   Case{1, 5, 37, 2, 2, 64, true, false, 0}, Case{2, 64, 32, 4, 2, 64, false, false, 0},
+                   Case{2, 32, 64, 4, 2, 64, false, false, 0}}) {
         std::int64_t width = (s.H + 2 * s.G) * s.K, kv = s.G * s.K;
         Tensor q = w_.random(GetParam(), {s.Sq * s.B, width}), kvs = w_.random(GetParam(), {s.Sk * s.B, 2 * kv}),
                d_o = w_.random(GetParam(), {s.Sq * s.B, s.H * s.K});

@@ -142,7 +142,7 @@ TEST(ShardOps, attention_of_some_heads_and_queries) {
     // Heads 2 and 3, queries 4 to 6, which see the keys up to their own.
     AttentionSpec part = spec;
     part.Sq = 3, part.Sk = 7, part.H = part.G = 2;
-    part.whole = {.head = 2, .query = 4, .key = 0, .length = S};
+    part.whole = {.head = 2, .query = {.first = 4}, .length = S};
     const AttentionOut some = attention(e, part, {q.slice(4 * B, 3 * B), 2 * K}, {k, 2 * K}, {v, 2 * K});
     Tensor wanted = e.tensor(DType::f64, {3 * B, 2 * K});
     copy_columns(e, wanted, all.o.slice(4 * B, 3 * B), 2 * K);

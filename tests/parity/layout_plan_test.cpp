@@ -112,6 +112,8 @@ INSTANTIATE_TEST_SUITE_P(
                            "--wgrad-deferral-limit 3",
                            2},
                       Case{"--context-parallel-size 2 --use-distributed-optimizer", 4},
+                      Case{"--context-parallel-size 4 --bf16 --recompute-activations", 4},
+                      Case{"--context-parallel-size 4 --cp-comm-type allgather", 4},
                       Case{"--tensor-model-parallel-size 2 --pipeline-model-parallel-size 2 --sequence-parallel "
                            "--use-distributed-optimizer --recompute-granularity full --recompute-method uniform "
                            "--recompute-num-layers 1",

@@ -110,12 +110,25 @@ TEST(Parity, context_parallel) {
                   {.mesh = {.cp = 2}, .recompute = {RecomputeConfig::Kind::selective, 1}});
 }
 
+TEST(Parity, keys_around_a_ring_or_gathered) {
+    for (const CpComm kind : {CpComm::ring, CpComm::all_gather})
+        for (const bool documents : {false, true}) {
+            SCOPED_TRACE(kind == CpComm::ring ? "ring" : "gathered");
+            expect_parity({.model = with_dropout(gpt()), .S = 16, .steps = 2, .documents = documents},
+                          {.mesh = {.cp = 4}, .cp_comm = kind});
+            expect_parity({.model = llama(), .S = 12, .steps = 2, .documents = documents},
+                          {.mesh = {.tp = 2, .cp = 3}, .cp_comm = kind, .sequence_parallel = true});
+        }
+}
+
 TEST(Parity, context_with_all_others) {
-    expect_parity({.model = deeper(with_dropout(gpt()), 4), .documents = true},
-                  {.mesh = {.tp = 2, .cp = 2, .dp = 2, .pp = 2},
-                   .sequence_parallel = true,
-                   .distributed_optimizer = true,
-                   .chunks = 2});
+    for (const CpComm kind : {CpComm::ring, CpComm::all_gather})
+        expect_parity({.model = deeper(with_dropout(gpt()), 4), .documents = true},
+                      {.mesh = {.tp = 2, .cp = 2, .dp = 2, .pp = 2},
+                       .cp_comm = kind,
+                       .sequence_parallel = true,
+                       .distributed_optimizer = true,
+                       .chunks = 2});
 }
 
 TEST(Parity, overlapped_reductions) {

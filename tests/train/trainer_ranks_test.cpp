@@ -103,6 +103,8 @@ TEST_F(TrainerOnRanks, interleaved_pipeline) {
 
 TEST_F(TrainerOnRanks, context_parallel_with_documents) {
     expect_layout(2, "--context-parallel-size 2 ", "--reset-position-ids --reset-attention-mask ");
+    expect_layout(2, "--context-parallel-size 2 --cp-comm-type allgather ",
+                  "--reset-position-ids --reset-attention-mask ");
 }
 
 using SlowTrainerOnRanks = TrainerOnRanks;
