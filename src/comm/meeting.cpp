@@ -18,7 +18,8 @@ class Gathering {
 
     void gather() {
         int port = place_.port;
-        const Socket listener = listen_on(port);
+        Socket listener = left_listening(place_.listener, port);
+        if (!listener) listener = listen_on(port);
         lines_.resize(peers_.size());
         std::vector<Line> strangers;
         const auto begin = Clock::now(), deadline = begin + seconds(settings_.timeout_s);

@@ -17,10 +17,11 @@ void agree_on_meeting_point(MpiTransport& mpi, RankPlace& place) {
     } told{};
     if (place.rank == 0) {
         int port = 0;
-        (void)listen_on(port);
+        Socket listener = listen_on(port);
         const std::string address = mpi.one_machine() ? "127.0.0.1" : host_name();
         std::strncpy(told.address, address.c_str(), sizeof told.address - 1);
         told.port = port;
+        place.listener = listener.release();  // whoever gathers the ranks closes it
     }
     mpi.broadcast(&told, sizeof told);
     place.address = told.address;

@@ -69,7 +69,13 @@ RankPlace find_rank_place(const Variables& variables) {
         if (!rank && names.launcher == Launcher::variables && size.value_or(1) > 1)
             usage_error("WORLD_SIZE is ", *size, " and RANK is not set; set RANK to this process's number");
         if (!rank || !size) continue;
-        RankPlace place{*rank, *size, number(variables, names.local_rank).value_or(0), names.launcher, {}, 0};
+        RankPlace place{*rank,
+                        *size,
+                        number(variables, names.local_rank).value_or(0),
+                        names.launcher,
+                        {},
+                        0,
+                        *rank == 0 ? number(variables, "TERATRON_LISTENER").value_or(-1) : -1};
         if (place.rank >= place.size)
             usage_error(names.rank, "=", place.rank, " is not below ", names.size, "=", place.size);
         find_meeting_point(variables, place);

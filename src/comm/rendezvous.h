@@ -7,7 +7,8 @@
 //   srun                                SLURM_PROCID SLURM_STEP_NUM_TASKS SLURM_LOCALID
 //
 // Ranks meet at rank 0: MASTER_ADDR and MASTER_PORT; under srun the first host of the step and a port made from the
-// job's number, where they are not set. mpirun tells its ranks itself.
+// job's number, where they are not set. mpirun tells its ranks itself. A launcher that chose the port leaves rank 0 the
+// socket, so that nobody takes the port meanwhile: TERATRON_LISTENER is its number.
 #pragma once
 
 #include <functional>
@@ -22,6 +23,7 @@ struct RankPlace {
     Launcher launcher = Launcher::none;
     std::string address;  ///< of rank 0; empty where the launcher connects the ranks
     int port = 0;
+    int listener = -1;  ///< rank 0: a socket that listens there already (TERATRON_LISTENER); -1: none
 };
 
 /// The value of a variable, or null.

@@ -107,6 +107,26 @@ std::string Socket::peer_address() const {
     return std::strncmp(text, mapped.c_str(), mapped.size()) == 0 ? text + mapped.size() : text;
 }
 
+namespace {
+
+int port_of(const sockaddr_storage& address) {
+    return ntohs(address.ss_family == AF_INET6 ? reinterpret_cast<const sockaddr_in6&>(address).sin6_port
+                                               : reinterpret_cast<const sockaddr_in&>(address).sin_port);
+}
+
+}  // namespace
+
+Socket left_listening(int fd, int port) {
+    sockaddr_storage address{};
+    socklen_t size = sizeof address, length = sizeof(int);
+    int listens = 0;
+    if (fd < 0 || getsockname(fd, reinterpret_cast<sockaddr*>(&address), &size) != 0 || port_of(address) != port ||
+        getsockopt(fd, SOL_SOCKET, SO_ACCEPTCONN, &listens, &length) != 0 || listens == 0)
+        return {};
+    ::fcntl(fd, F_SETFD, FD_CLOEXEC);
+    return Socket(fd);
+}
+
 Socket listen_on(int& port) {
     Socket s(::socket(AF_INET6, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0));
     sockaddr_storage address{};
@@ -133,8 +153,7 @@ Socket listen_on(int& port) {
                     "; choose another with MASTER_PORT on all ranks");
     socklen_t found = sizeof address;
     getsockname(s.fd(), reinterpret_cast<sockaddr*>(&address), &found);
-    port = ntohs(address.ss_family == AF_INET6 ? reinterpret_cast<sockaddr_in6&>(address).sin6_port
-                                               : reinterpret_cast<sockaddr_in&>(address).sin_port);
+    port = port_of(address);
     return s;
 }
 

@@ -24,6 +24,7 @@ class Socket {
     int fd() const { return fd_; }
     explicit operator bool() const { return fd_ >= 0; }
     void close() { Socket(std::move(*this)); }
+    int release() { return std::exchange(fd_, -1); }
 
     /// What was written or read, 0 if it would have to wait, -1 if the other side is gone.
     std::ptrdiff_t write_some(const void* data, std::size_t bytes) const;
@@ -41,6 +42,8 @@ class Socket {
 /// A socket that does not block, listening on all interfaces; port 0 takes any free one, and is set. UsageError if the
 /// port is taken.
 Socket listen_on(int& port);
+/// One that another program has made and left open for this one; empty if that is none which listens on this port.
+Socket left_listening(int fd, int port);
 /// Of a listening socket: empty if nobody has come.
 Socket accept_from(const Socket& listener);
 /// Tries until the deadline; empty if nobody answered. The socket does not block.

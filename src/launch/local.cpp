@@ -87,7 +87,7 @@ void set_variable(const char* name, const std::string& value, bool replace = tru
 class Launcher {
   public:
     explicit Launcher(const LocalLaunch& launch) : launch_(launch) {
-        if (launch_.port == 0) (void)listen_on(launch_.port);
+        if (launch_.port == 0) listener_ = listen_on(launch_.port);
     }
     ~Launcher() {
         for (Child& child : children_) {
@@ -117,6 +117,7 @@ class Launcher {
         if (pid == 0) become_rank(local_rank, out[1], err[1], parent);
         ::close(out[1]);
         ::close(err[1]);
+        listener_.close();  // rank 0, the first, has it
         Child child;
         child.rank = launch_.first_rank + local_rank;
         child.pid = pid;
@@ -145,6 +146,12 @@ class Launcher {
         set_variable("LOCAL_WORLD_SIZE", std::to_string(launch_.ranks));
         set_variable("MASTER_ADDR", launch_.address);
         set_variable("MASTER_PORT", std::to_string(launch_.port));
+        if (listener_) {
+            ::fcntl(listener_.fd(), F_SETFD, 0);
+            set_variable("TERATRON_LISTENER", std::to_string(listener_.fd()));
+        } else {
+            ::unsetenv("TERATRON_LISTENER");
+        }
         if (launch_.share_gpus > 0) {
             set_variable("NCCL_HOSTID", std::to_string(launch_.first_rank + local_rank));
             if (launch_.world == launch_.ranks) set_variable("NCCL_SOCKET_IFNAME", "lo", false);
@@ -245,6 +252,7 @@ class Launcher {
 
     LocalLaunch launch_;
     SignalPipe signals_;
+    Socket listener_;  ///< of the port we chose
     std::vector<Child> children_;
     bool failed_ = false, killed_ = false;
     int code_ = 0;

@@ -3,6 +3,8 @@
 
 #include <gtest/gtest.h>
 
+#include "comm/tcp.h"
+
 #include <map>
 
 #include "support/expect_usage_error.h"
@@ -40,6 +42,23 @@ TEST(Rendezvous, torchrun) {
     EXPECT_EQ(p.address, "node0");
     EXPECT_EQ(p.port, 29500);
     EXPECT_EQ(p.launcher, Launcher::variables);
+}
+
+TEST(Rendezvous, a_socket_that_listens_already) {
+    int port = 0;
+    Socket made = listen_on(port);
+    EXPECT_FALSE(left_listening(-1, port));
+    EXPECT_FALSE(left_listening(0, port)) << "no socket at all";
+    EXPECT_FALSE(left_listening(made.fd(), port + 1)) << "of another port";
+    const int fd = made.release();
+    const Socket taken = left_listening(fd, port);
+    ASSERT_EQ(taken.fd(), fd);
+    const auto soon = Clock::now() + std::chrono::seconds(5);
+    const Socket caller = connect_to("127.0.0.1", port, soon);
+    ASSERT_TRUE(caller);
+    ASSERT_TRUE(wait_for(taken, false, soon));
+    EXPECT_TRUE(accept_from(taken));
+    EXPECT_FALSE(left_listening(caller.fd(), port)) << "it does not listen";
 }
 
 TEST(Rendezvous, srun) {

@@ -89,6 +89,13 @@ TEST(LaunchLocal, ranks_know_their_place_and_lines_carry_it) {
               (std::vector<std::string>{"0: at 127.0.0.1", "1: at 127.0.0.1", "2: at 127.0.0.1"}));
 }
 
+TEST(LaunchLocal, rank_0_has_the_socket_of_the_port_that_was_chosen) {
+    Launched run(2, "echo \"$RANK $(readlink /proc/$$/fd/${TERATRON_LISTENER:-none} | cut -d: -f1)\"");
+    EXPECT_EQ(run.wait(), 0) << run.err;
+    EXPECT_NE(run.out.find("0: 0 socket\n"), std::string::npos) << run.out;
+    EXPECT_NE(run.out.find("1: 1 \n"), std::string::npos) << run.out;
+}
+
 TEST(LaunchLocal, labels_are_as_wide_as_the_largest_rank) {
     Launched run(11, "test $RANK = 3 -o $RANK = 10 && echo here; true");
     EXPECT_EQ(run.wait(), 0);
