@@ -13,16 +13,15 @@ void with_world(const RunConfig& config, const RankPlace& place, const std::func
     WatchSettings watching;
     watching.timeout_s = 60 * static_cast<double>(config.distributed_timeout_minutes);
     ProcessWorld world(place, watching);
-    // Launchers may end the other ranks before they can say which one failed: it says so itself.
-    const auto named = [&](const std::exception& e) { return cat(world.watch().name_of(place.rank), ": ", e.what()); };
     try {
         work(world);
     } catch (const UsageError& e) {
         world.fail(e.what(), 2);
-        throw UsageError(named(e));
+        // Launchers may end the other ranks before they can say which one failed: it says so itself.
+        throw UsageError(cat(world.watch().name_of(place.rank), ": ", e.what()));
     } catch (const std::exception& e) {
         world.fail(e.what());
-        throw Error(named(e));
+        throw;  // main() names the rank with whatever is not the user's to mend
     }
 }
 

@@ -9,7 +9,7 @@
 namespace tera {
 
 /// Meets the other ranks and works with them. An error of the work is told to all, who leave with its exit code, and is
-/// thrown on with the name of this rank in front.
+/// thrown on; a UsageError with the name of this rank in front.
 void with_world(const RunConfig& config, const RankPlace& place, const std::function<void(ProcessWorld&)>& work);
 
 }  // namespace tera

@@ -108,8 +108,11 @@ void Trainer::begin_profile() {
 void Trainer::end_profile() {
     print(cat("> profiled to iteration ", state_.iteration));
     if (!trace_) return;
-    const std::string path = write_timeline(config_.profile_timeline, trace_->stop(), config_.rank);
-    options_.print(cat("> timeline in ", path));
+    try {  // for want of a timeline no run of weeks should end
+        options_.print("> timeline in " + write_timeline(config_.profile_timeline, trace_->stop(), config_.rank));
+    } catch (const UsageError& e) {
+        options_.print(cat("> no timeline: ", e.what()));
+    }
     trace_.reset();
 }
 

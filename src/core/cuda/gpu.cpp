@@ -64,7 +64,11 @@ Gpu::Gpu(int which) : device(which) {
     }
     if (which < 0 || which >= n)
         usage_error("GPU ", which, " asked for, but there are ", n, "; check CUDA_VISIBLE_DEVICES and the local rank");
-    TERA_CUDA(cudaSetDevice(which));
+    if (cudaError_t status = cudaSetDevice(which); status != cudaSuccess) {
+        cudaGetLastError();
+        usage_error("GPU ", which, " cannot be used: ", cudaGetErrorString(status),
+                    "; nvidia-smi shows what else runs on it");
+    }
     cudaDeviceProp properties;
     TERA_CUDA(cudaGetDeviceProperties(&properties, which));
     name = properties.name;
