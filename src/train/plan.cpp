@@ -41,13 +41,13 @@ bool asks_for_unbuilt(const RunConfig& config) {
 }
 
 /// Nothing for models that this version cannot build.
-std::optional<LayoutPlan> layout_of(RunConfig config, const RunPlan& plan) {
+void count_layout(RunConfig config, RunPlan& plan) {
+    if (config.kind != ModelKind::gpt || asks_for_unbuilt(config)) return;
     config.padded_vocab_size = plan.padded_vocab_size;
     try {
-        if (config.kind != ModelKind::gpt || asks_for_unbuilt(config)) return {};
-        return plan_layout(config, plan.vocab.size, plan.num_micro_batches);
-    } catch (const UsageError&) {
-        return {};
+        plan.layout = plan_layout(config, plan.vocab.size, plan.num_micro_batches);
+    } catch (const UsageError& e) {
+        plan.layout_missing = e.what();
     }
 }
 
@@ -162,7 +162,7 @@ RunPlan make_plan(const RunConfig& config, const std::vector<std::int64_t>& at_i
             plan.learning_rate.push_back({iteration, schedule.learning_rate(samples)});
         }
     }
-    plan.layout = layout_of(config, plan);
+    count_layout(config, plan);
     plan.not_runnable = why_not_runnable(config);
     return plan;
 }
@@ -238,6 +238,7 @@ std::string plan_text(const RunConfig& c, const RunPlan& plan) {
                                         formatted("%.6E", plan.flops_per_iteration / static_cast<double>(c.world_size)),
                                         " per rank; formula of --log-format ", c.log_format, ")"));
     if (plan.layout) out += layout_text(*plan.layout);
+    if (!plan.layout_missing.empty()) out += line("memory of a rank", "not counted: " + plan.layout_missing);
     for (const RateAtIteration& at : plan.learning_rate) {
         out += line("learning rate", cat(formatted("%.6E", at.learning_rate), " at iteration ", at.iteration));
     }

@@ -37,6 +37,7 @@ struct RunPlan {
     double flops_per_iteration = 0;  // at the full batch size, by the formula of the log format
     std::vector<RateAtIteration> learning_rate;
     std::optional<LayoutPlan> layout;  // memory and communication; not for what cannot be built
+    std::string layout_missing;        // why it could not be counted, where it should be
     std::string not_runnable;          // why training refuses it in this version; "" if it does not
 };
 

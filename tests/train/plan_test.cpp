@@ -405,6 +405,15 @@ TEST(Plan, JsonHasTheAgreedKeys) {
     EXPECT_TRUE(json["learning_rate"].contains("1"));
 }
 
+TEST(Plan, SaysWhyMemoryIsNotCounted) {
+    if (Engine::gpus() > 0) GTEST_SKIP() << "there is a GPU here";
+    const auto [config, plan] =
+        plan_of(ModelKind::gpt, "--num-layers 2 --hidden-size 64 --num-attention-heads 4 --device cuda" + aws_gpt, 1);
+    EXPECT_FALSE(plan.layout);
+    EXPECT_NE(plan_text(config, plan).find("memory of a rank        not counted: "), std::string::npos)
+        << plan_text(config, plan);
+}
+
 TEST(Plan, RefusesWhatCannotBe) {
     const auto refuse = [](const std::string& flags, std::int64_t world, std::initializer_list<const char*> parts) {
         expect_usage_error([&] { plan_of(ModelKind::gpt, flags + aws_gpt, world); }, parts);
