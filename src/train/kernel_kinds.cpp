@@ -39,6 +39,7 @@ constexpr Rule own_rules[] = {
     {"forward_kernel", KernelKind::attention},
     {"query_gradient", KernelKind::attention},
     {"key_gradient", KernelKind::attention},
+    {"merge_kernel", KernelKind::attention},
     {"dropout", KernelKind::residual},
     {"residual", KernelKind::residual},
     {"partial_sums", KernelKind::bias_gradient},
