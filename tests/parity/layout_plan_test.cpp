@@ -102,6 +102,17 @@ TEST_P(LayoutPlanIsTrue, of_every_stage) {
     }
 }
 
+TEST(LayoutPlan, a_limit_bounds_what_is_put_off) {
+    const auto last_stage = [](const std::string& flags) {
+        const RunConfig config = config_of("--pipeline-model-parallel-size 2 " + flags, 2);
+        return plan_layout(config, vocab, 8).stages.back().activations;
+    };
+    const std::size_t none = last_stage(""), all = last_stage("--defer-embedding-wgrad-compute"),
+                      three = last_stage("--defer-embedding-wgrad-compute --wgrad-deferral-limit 3");
+    EXPECT_LT(none, three);
+    EXPECT_EQ(8 * (three - none), 3 * (all - none));
+}
+
 INSTANTIATE_TEST_SUITE_P(
     Layouts, LayoutPlanIsTrue,
     ::testing::Values(Case{"", 1}, Case{"--tensor-model-parallel-size 2", 2},

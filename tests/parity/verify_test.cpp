@@ -2,8 +2,11 @@
 
 #include <gtest/gtest.h>
 
+#include <array>
+#include <limits>
 #include <sstream>
 
+#include "comm/thread_comm.h"
 #include "support/expect_usage_error.h"
 
 namespace tera {
@@ -47,6 +50,27 @@ TEST(Verify, a_difference_is_named) {
     const VerifyPlan plan = plan_verification(config_of(gpt + "--tensor-model-parallel-size 2", 2));
     const VerifyReport report = verify_layout(plan, 1e-20);  // not even the roundings are allowed
     EXPECT_NE(report.first_difference.find("gradients of "), std::string::npos) << report.first_difference;
+}
+
+TEST(Verify, ranks_that_disagree_are_seen_when_records_are_gathered) {
+    const double nan = std::numeric_limits<double>::quiet_NaN();
+    const auto gathered = [&](double loss_of_1, double value_of_1) {
+        std::array<ParityRecord, 2> records;
+        run_on_threads(2, [&](Comm& world) {
+            ParityRecord& mine = records[static_cast<std::size_t>(world.rank())];
+            StepOutcome step;
+            step.loss.loss = world.rank() == 0 ? 1.0 : loss_of_1;
+            mine.add(0, step);
+            mine.grads.put("half", world.rank() == 0 ? std::vector{3.0, nan} : std::vector{nan, 4.0});
+            mine.weights.put("copied", {world.rank() == 0 ? 5.0 : value_of_1});
+            mine.gather(world);
+        });
+        EXPECT_EQ(records[0].grads.all().at("half"), (std::vector{3.0, 4.0}));
+        return std::pair(records[0].agreed, records[0].weights.differing().count("copied"));
+    };
+    EXPECT_EQ(gathered(1.0, 5.0), (std::pair<bool, std::size_t>(true, 0)));
+    EXPECT_FALSE(gathered(1.5, 5.0).first);
+    EXPECT_EQ(gathered(1.0, 5.5).second, 1u);
 }
 
 TEST(Verify, the_small_model_keeps_the_proportions) {
