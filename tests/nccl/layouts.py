@@ -7,7 +7,7 @@ Ranks share the GPUs there are (launch local --share-gpus). They take turns on a
 milliseconds; under CUDA's multi-process service (nvidia-cuda-mps-control -d) they run side by side. For each layout:
   losses    of every step, and norms of gradients, against one rank: the largest relative difference and its bound
   volume    what NCCL itself says it carried (its own log of calls) against `teratron plan`, to the byte
-  memory    what rank 0 planned before it took any, and the most it had taken
+  memory    what `teratron plan` says of each stage, and the most that its ranks had taken
   overlap   of a timeline of rank 0: how much of the time of NCCL's kernels others ran beside them
 Exits with 1 if a bound is not kept.
 """
@@ -119,14 +119,9 @@ def carried(folder, steps):
     return totals
 
 
-UNITS = {"B": 1, "kB": 1e3, "MB": 1e6, "GB": 1e9}
-
-
-def memory(output):
-    """Planned and taken bytes of rank 0, or nothing."""
-    plan = re.search(r"memory plan: ([\d.]+) (\w+) of", output)
-    most = re.search(r"\[Rank 0\].*max reserved: ([\d.]+)", output)
-    return (float(plan[1]) * UNITS[plan[2]], float(most[1]) * 2**20) if plan and most else None
+def taken(output):
+    """The most bytes of device memory that each rank with a log line of it had taken, by rank."""
+    return {int(m[1]): float(m[2]) * 2**20 for m in re.finditer(r"\[Rank (\d+)\].*max reserved: ([\d.]+)", output)}
 
 
 def overlapped(path):
@@ -146,11 +141,10 @@ def overlapped(path):
     return total / 1000, beside / 1000
 
 
-def planned(binary, flags, ranks, steps):
+def planned_stages(binary, flags, ranks, steps):
     command = [binary, "plan", "gpt", *flags, "--train-iters", str(steps), "--world-size", str(ranks), "--json"]
     text = subprocess.run(command, stdout=subprocess.PIPE, text=True, check=True).stdout
-    stages = json.loads(text[text.index("{"):])["layout"]["stages"]
-    return [sum(sent["bytes"] for name, sent in stage["sent_per_step"].items()) for stage in stages]
+    return json.loads(text[text.index("{"):])["layout"]["stages"]
 
 
 def main():
@@ -192,15 +186,19 @@ def main():
             norms = difference([r["grad_norm"] for r in rows], [r["grad_norm"] for r in one])
             ok = losses <= loss_bound and norms <= norm_bound
             text = f"  {name:36} losses {losses:.1e} norms {norms:.1e}"
-            expected = sorted(planned(options.binary, words, ranks, options.steps))
+            stages = planned_stages(options.binary, words, ranks, options.steps)
+            expected = sorted(sum(sent["bytes"] for sent in stage["sent_per_step"].values()) for stage in stages)
             found = carried(folder, options.steps)
             volumes = sorted({round(v) for v, _ in found})
             same = not volumes or all(any(abs(v - e) <= 1e-4 * e + 64 for e in expected) for v in volumes)
             text += f" volume {volumes[-1] / 1e6 if volumes else 0:.3f} MB/step, planned {expected[-1] / 1e6:.3f}"
-            took = memory(output)
-            fits = took is None or abs(took[0] - took[1]) <= 0.01 * took[1]
-            if took:
-                text += f", memory planned {took[0] / 1e6:.1f} MB, taken {took[1] / 1e6:.1f}"
+            took = taken(output) if options.device == "cuda" else {}
+            pairs = [(stages[rank * len(stages) // ranks]["total"], most) for rank, most in sorted(took.items())]
+            fits = all(abs(plan - most) <= 0.01 * most for plan, most in pairs)
+            if pairs:
+                off = max(abs(plan - most) / most for plan, most in pairs)
+                text += f", memory planned {pairs[0][0] / 1e6:.1f} MB, taken {pairs[0][1] / 1e6:.1f}, "
+                text += f"at most {100 * off:.2f} % apart on {len(pairs)} ranks"
             if (folder / "timeline-rank0.json").exists():
                 text += ", NCCL %.2f ms, %.2f beside others" % overlapped(folder / "timeline-rank0.json")
             wrong += not ok or not same or not fits
