@@ -110,13 +110,14 @@ def main():
     wrong = 0
     for kind in options.kinds.split(","):
         with concurrent.futures.ThreadPoolExecutor(options.at_once) as pool:
-            results = list(pool.map(lambda n: one(options.binary, options.device, kind, n), range(options.rounds)))
+            results = []
+            for seconds, text in pool.map(lambda n: one(options.binary, options.device, kind, n), range(options.rounds)):
+                results.append((seconds, text))
+                print(f"  {kind} {len(results)}: {text or f'{seconds:.1f} s'}", flush=True)
         bad = [text for _, text in results if text]
         wrong += len(bad)
         print(f"{kind}: {len(results) - len(bad)} of {len(results)} as they should be, at most "
               f"{max(s for s, _ in results):.1f} s until all were gone", flush=True)
-        for text in bad[:5]:
-            print("  " + text)
     return 1 if wrong else 0
 
 

@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """Trains a small GPT on GPUs in every kind of layout and holds it against one rank.
 
-    python3 tests/nccl/layouts.py build/teratron [--only WORD] [--steps 20] [--dtypes f32,bf16]
+    python3 tests/nccl/layouts.py build/teratron [--only WORD] [--ranks N] [--steps 20] [--dtypes f32,bf16]
 
 Ranks share the GPUs there are (launch local --share-gpus). They take turns on a GPU, and each collective costs some
 milliseconds; under CUDA's multi-process service (nvidia-cuda-mps-control -d) they run side by side. For each layout:
@@ -151,6 +151,7 @@ def main():
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("binary")
     parser.add_argument("--only", default="")
+    parser.add_argument("--ranks", type=int, help="only layouts of so many")
     parser.add_argument("--device", default="cuda")
     parser.add_argument("--steps", type=int, default=20)
     parser.add_argument("--dtypes", default="f32,bf16")
@@ -164,7 +165,7 @@ def main():
         alone = {}
         print(f"{dtype}: bounds {loss_bound:g} for losses, {norm_bound:g} for norms, {options.steps} steps")
         for name, ranks, flags in LAYOUTS:
-            if options.only not in name:
+            if options.only not in name or ranks != (options.ranks or ranks):
                 continue
             folder = root / dtype / re.sub(r"\W+", "_", name)
             folder.mkdir(parents=True, exist_ok=True)
