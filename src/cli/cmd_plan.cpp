@@ -16,7 +16,8 @@ namespace {
 const char* const plan_help =
     "usage: teratron plan gpt|bert|t5 [training flags] --world-size N [--json] [--at-iterations N ...]\n\n"
     "Validates a run and prints what it will be: parameters on every rank, layers of each stage, padded vocabulary,\n"
-    "micro-batches, iterations, FLOPs per iteration. Needs no data, no tokenizer files and no GPUs.\n\n"
+    "micro-batches, iterations, FLOPs per iteration, memory of a rank and what it sends. Needs no data, no tokenizer\n"
+    "files and no GPUs: with --device cuda memory is counted for a GPU, whether or not there is one here.\n\n"
     "  --json                one JSON object instead of text\n"
     "  --at-iterations N ... learning rate at these iterations\n"
     "  --world-size N        ranks in all (default: WORLD_SIZE, else 1)\n"

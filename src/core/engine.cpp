@@ -15,15 +15,13 @@ Device device_named(const std::string& name) {
 }
 
 Engine::Engine() = default;
+Engine::Engine(std::shared_ptr<Gpu> gpu) : gpu_(gpu.get()), owner_(std::move(gpu)) {}
 Engine::~Engine() = default;
 
 #ifdef TERA_WITH_CUDA
 
-Engine::Engine(Device device, int index) {
-    if (device == Device::cpu) return;
-    owner_ = std::make_shared<Gpu>(index);
-    gpu_ = owner_.get();
-}
+Engine::Engine(Device device, int index) : Engine(device == Device::cpu ? nullptr : std::make_shared<Gpu>(index)) {}
+Engine Engine::on_paper() { return Engine(std::make_shared<Gpu>(Gpu::OnPaper{})); }
 
 MemorySource& Engine::memory() const { return gpu_ ? gpu_->memory() : host_memory(); }
 std::string Engine::name() const { return gpu_ ? gpu_->name : "CPU"; }
@@ -44,12 +42,19 @@ int Engine::gpus() { return gpu_count(); }
 
 #else
 
-Engine::Engine(Device device, int) {
-    if (device != Device::cpu) {
-        usage_error("--device cuda: this program was built without CUDA; build it where nvcc is (scripts/build.sh) or ",
-                    "use --device cpu");
-    }
+namespace {
+
+[[noreturn]] void no_cuda() {
+    usage_error("--device cuda: this program was built without CUDA; build it where nvcc is (scripts/build.sh) or ",
+                "use --device cpu");
 }
+
+}  // namespace
+
+Engine::Engine(Device device, int) {
+    if (device != Device::cpu) no_cuda();
+}
+Engine Engine::on_paper() { no_cuda(); }
 
 MemorySource& Engine::memory() const { return host_memory(); }
 std::string Engine::name() const { return "CPU"; }

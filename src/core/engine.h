@@ -16,6 +16,8 @@ class Engine {
     /// A device; `index` counts this machine's GPUs. UsageError, in one line, if there is no driver, no such GPU, or it
     /// is too old, or the build has no CUDA.
     explicit Engine(Device device, int index = 0);
+    /// A GPU that need not be there, for dry runs alone. UsageError if the build has no CUDA.
+    static Engine on_paper();
     ~Engine();
     Engine(const Engine&) = delete;
     Engine& operator=(const Engine&) = delete;
@@ -53,6 +55,8 @@ class Engine {
     static int gpus();
 
   private:
+    explicit Engine(std::shared_ptr<Gpu> gpu);
+
     Gpu* gpu_ = nullptr;
     std::shared_ptr<Gpu> owner_;
 };

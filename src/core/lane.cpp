@@ -26,7 +26,7 @@ cudaEvent_t new_event() {
 }  // namespace
 
 Lane::Lane(const Engine& engine) : gpu_(engine.gpu()) {
-    if (gpu_ == nullptr) return;
+    if (gpu_ == nullptr || gpu_->on_paper) return;
     cudaStream_t stream = nullptr;
     int least = 0, greatest = 0;
     TERA_CUDA(cudaDeviceGetStreamPriorityRange(&least, &greatest));
@@ -36,7 +36,7 @@ Lane::Lane(const Engine& engine) : gpu_(engine.gpu()) {
 }
 
 Lane::~Lane() {
-    if (gpu_ == nullptr) return;
+    if (stream_ == nullptr) return;
     cudaStreamSynchronize(static_cast<cudaStream_t>(stream_));
     cudaEventDestroy(static_cast<cudaEvent_t>(followed_));
     cudaStreamDestroy(static_cast<cudaStream_t>(stream_));
@@ -49,7 +49,7 @@ void Lane::follow(const Exec& exec) {
 }
 
 Lane::Mark::Mark(const Lane& lane) : lane_(&lane) {
-    if (lane.gpu_ != nullptr) event_ = new_event();
+    if (lane.stream_ != nullptr) event_ = new_event();
 }
 
 Lane::Mark::~Mark() {

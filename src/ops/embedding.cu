@@ -178,8 +178,8 @@ void embedding_backward(const Exec& exec, Tensor table_grad, ConstTensor dx, con
             launch(std::integral_constant<int, 1>{});
         dim3 grid(static_cast<unsigned>(chunks), blocks_for(D, 128));
         join_runs<A><<<grid, 128, 0, exec.gpu->stream>>>(table, parts, sorted.keys, n, D);
+        TERA_LAUNCHED();
     });
-    TERA_LAUNCHED();
 }
 
 }  // namespace tera::ops::cuda

@@ -257,8 +257,8 @@ void head_norm_backward(const Exec& exec, const NormSpec& spec, HeadCounts count
         add_head_partials<A><<<4, 128, 0, exec.gpu->stream>>>(grads.dwq.ptr<A>(), optional<A>(grads.dbq),
                                                               grads.dwk.ptr<A>(), optional<A>(grads.dbk), partial,
                                                               blocks, static_cast<int>(K));
+        TERA_LAUNCHED();
     });
-    TERA_LAUNCHED();
 }
 
 }  // namespace tera::ops::cuda

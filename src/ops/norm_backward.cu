@@ -309,8 +309,8 @@ void norm_backward(const Exec& exec, const NormSpec& spec, const NormGrads& grad
             return outs[k] ? ColumnSums{outs[k], partial[k].slice(0, blocks)} : ColumnSums{};
         };
         add_column_sums(exec, {sums(0), sums(1), sums(2)});
+        TERA_LAUNCHED();
     });
-    TERA_LAUNCHED();
 }
 
 }  // namespace tera::ops::cuda

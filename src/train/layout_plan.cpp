@@ -16,8 +16,17 @@ double pipeline_bubble(std::int64_t stages, std::int64_t chunks, std::int64_t mi
     return idle / (static_cast<double>(chunks * micro_batches) + idle);
 }
 
+namespace {
+
+/// Where a run on GPUs is planned and there is none, one on paper is enough.
+Engine engine_to_plan_for(const std::string& device) {
+    return device == "cuda" && Engine::gpus() == 0 ? Engine::on_paper() : Engine(device_named(device));
+}
+
+}  // namespace
+
 LayoutPlan plan_layout(const RunConfig& config, std::int64_t true_vocab, std::int64_t micro_batches) {
-    const Engine engine(device_named(config.device));
+    const Engine engine = engine_to_plan_for(config.device);
     ThreadPool pool(1);
     const MeshShape shape = mesh_shape_from(config);
     LayoutPlan plan;

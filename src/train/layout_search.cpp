@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cstdio>
 
+#include "core/build_info.h"
 #include "core/error.h"
 #include "train/plan.h"
 #include "train/run_schedules.h"
@@ -39,7 +40,9 @@ std::string flags_of(const Candidate& c, bool distributed) {
 
 class Search {
   public:
-    Search(const RunConfig& config, const SearchRequest& request) : base_(config), request_(request) {}
+    Search(const RunConfig& config, const SearchRequest& request) : base_(config), request_(request) {
+        if (base_.device.empty() && build_info().cuda) base_.device = "cuda";
+    }
 
     std::vector<LayoutChoice> run() {
         const std::int64_t N = request_.gpus;

@@ -37,8 +37,7 @@ std::size_t batch_bytes(const RunConfig& c) {
 
 std::string MemoryPlan::text() const {
     return cat("weights and gradients ", human_bytes(weights), ", optimizer ", human_bytes(optimizer), ", activations ",
-               human_bytes(activations), ", scratch ", human_bytes(scratch), ", other ",
-               human_bytes(tables + batches + messages + libraries + rounding));
+               human_bytes(activations), ", scratch ", human_bytes(scratch), ", other ", human_bytes(other()));
 }
 
 MemoryPlan plan_memory(const RunConfig& config, std::int64_t true_vocab, Workspace& dry) {

@@ -30,9 +30,9 @@ struct MemoryPlan {
 
     std::map<std::string, Traffic> sent;  ///< in one step, by what it is for (Mesh::traffic)
 
-    std::size_t total() const {
-        return weights + optimizer + activations + scratch + tables + batches + messages + libraries + rounding;
-    }
+    /// The kinds that are named nowhere else.
+    std::size_t other() const { return tables + batches + messages + libraries + rounding; }
+    std::size_t total() const { return weights + optimizer + activations + scratch + other(); }
     /// "weights and gradients 9.9 GB, optimizer 19.8 GB, ...".
     std::string text() const;
 };

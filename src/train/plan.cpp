@@ -6,6 +6,7 @@
 #include <nlohmann/json.hpp>
 
 #include "config/fields.h"
+#include "core/build_info.h"
 #include "core/error.h"
 #include "train/run_schedules.h"
 
@@ -170,14 +171,16 @@ RunPlan make_plan(const RunConfig& config, const std::vector<std::int64_t>& at_i
 namespace {
 
 std::string layout_text(const LayoutPlan& layout) {
-    std::string out = line("memory of a rank", cat("counted for ", layout.device == "CPU" ? "the CPU" : layout.device));
+    const bool cpu = layout.device == "CPU";
+    std::string out = line("memory of a rank", cat("counted for ", cpu ? "the CPU" : layout.device,
+                                                   cpu && build_info().cuda ? " (--device cuda: for a GPU)" : ""));
     for (std::size_t stage = 0; stage < layout.stages.size(); ++stage) {
         const MemoryPlan& m = layout.stages[stage];
-        out += line(cat("  stage ", stage),
-                    cat(gib(m.total()), ": weights ", gib(m.weights - m.gradients), ", gradients ", gib(m.gradients),
-                        ", main weights ", gib(m.main_weights), ", optimizer state ", gib(m.optimizer - m.main_weights),
-                        ", activations ", gib(m.activations), ", scratch ", gib(m.scratch), ", other ",
-                        gib(m.tables + m.batches + m.libraries)));
+        out +=
+            line(cat("  stage ", stage),
+                 cat(gib(m.total()), ": weights ", gib(m.weights - m.gradients), ", gradients ", gib(m.gradients),
+                     ", main weights ", gib(m.main_weights), ", optimizer state ", gib(m.optimizer - m.main_weights),
+                     ", activations ", gib(m.activations), ", scratch ", gib(m.scratch), ", other ", gib(m.other())));
     }
     const MemoryPlan& fullest = layout.fullest();
     if (!fullest.sent.empty()) out += line("sent in a step", "by a rank of the fullest stage");
@@ -201,7 +204,7 @@ nlohmann::json layout_json(const LayoutPlan& layout) {
                           {"optimizer_state", m.optimizer - m.main_weights},
                           {"activations", m.activations},
                           {"scratch", m.scratch},
-                          {"other", m.tables + m.batches + m.libraries},
+                          {"other", m.other()},
                           {"sent_per_step", std::move(sent)}});
     }
     return {{"device", layout.device}, {"stages", std::move(stages)}, {"pipeline_bubble", layout.bubble}};

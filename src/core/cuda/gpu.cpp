@@ -45,6 +45,15 @@ class DeviceMemory final : public MemorySource {
     Gpu& gpu_;
 };
 
+/// Of a GPU on paper.
+class NoMemory final : public MemorySource {
+  public:
+    Device device() const override { return Device::cuda; }
+    std::byte* take(std::size_t) override { throw Error("a GPU on paper has no memory to give"); }
+    void give_back(std::byte*, std::size_t) override {}
+    void zero(std::byte*, std::size_t) override {}
+};
+
 }  // namespace
 
 int gpu_count() {
@@ -56,7 +65,9 @@ int gpu_count() {
     return n;
 }
 
-Gpu::Gpu(int which) : device(which) {
+Gpu::Gpu(OnPaper) : on_paper(true), device(0), name("a GPU, on paper"), memory_(std::make_unique<NoMemory>()) {}
+
+Gpu::Gpu(int which) : on_paper(false), device(which) {
     int n = 0;
     if (cudaError_t status = cudaGetDeviceCount(&n); status != cudaSuccess) {
         cudaGetLastError();

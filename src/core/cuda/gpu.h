@@ -14,10 +14,14 @@ namespace tera {
 struct Gpu {
     /// UsageError, in one line, if there is no driver, no such device, or the device is too old.
     explicit Gpu(int device);
+    /// A GPU that is not there, for dry runs: no stream, no libraries, no memory.
+    struct OnPaper {};
+    explicit Gpu(OnPaper);
     ~Gpu();
     Gpu(const Gpu&) = delete;
     Gpu& operator=(const Gpu&) = delete;
 
+    const bool on_paper;
     int device;
     int multiprocessors = 0;
     std::string name;

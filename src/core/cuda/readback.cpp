@@ -10,6 +10,7 @@ namespace {
 class CudaReadback final : public Readback::Target {
   public:
     CudaReadback(std::size_t bytes, Gpu& gpu) : gpu_(gpu) {
+        if (gpu.on_paper) return;
         TERA_CUDA(cudaMallocHost(&pinned_, bytes ? bytes : 1));
         if (cudaError_t status = cudaEventCreateWithFlags(&arrived_, cudaEventDisableTiming); status != cudaSuccess) {
             cudaFreeHost(pinned_);
@@ -17,6 +18,7 @@ class CudaReadback final : public Readback::Target {
         }
     }
     ~CudaReadback() override {
+        if (arrived_ == nullptr) return;
         cudaEventSynchronize(arrived_);  // a copy under way writes into this memory
         cudaEventDestroy(arrived_);
         cudaFreeHost(pinned_);

@@ -1,0 +1,125 @@
+// What plan says of the memory of GPUs that are not here, against what runs on an NVIDIA H200 took
+// (bench/results/nccl_layouts_h200_*.md and step_h200_*.md).
+#include <gtest/gtest.h>
+
+#include <sstream>
+
+#include "core/build_info.h"
+#include "core/engine.h"
+#include "train/memory_plan.h"
+#include "train/plan.h"
+
+namespace tera {
+namespace {
+
+RunConfig config_of(const std::string& flags, std::int64_t world) {
+    std::istringstream in(flags +
+                          " --device cuda --mock-data --train-iters 20 --attention-dropout 0 --hidden-dropout 0");
+    std::vector<std::string> words;
+    for (std::string word; in >> word;) words.push_back(word);
+    RunConfig config = parse_run_config(ModelKind::gpt, words, Environment{});
+    validate_and_derive(config, world);
+    return config;
+}
+
+double planned_bytes(const std::string& flags, std::int64_t world) {
+    const RunPlan plan = make_plan(config_of(flags, world), {});
+    EXPECT_TRUE(plan.layout) << plan.layout_missing;
+    return plan.layout ? static_cast<double>(plan.layout->stages[0].total()) : 0;
+}
+
+struct Case {
+    const char* flags;
+    std::int64_t world;
+    double taken;  ///< bytes, by rank 0
+};
+
+void expect_taken(const std::string& model, const std::vector<Case>& cases) {
+    if (!build_info().cuda) GTEST_SKIP() << "built without CUDA: no GPU can be planned for";
+#ifndef TERA_WITH_CUDNN
+    GTEST_SKIP() << "built without cuDNN's front end: attention takes other memory than in the runs";
+#endif
+    for (const Case& c : cases)
+        EXPECT_NEAR(planned_bytes(model + c.flags, c.world), c.taken, 0.001 * c.taken) << c.flags;
+}
+
+TEST(PlanOfAGpuThatIsNotHere, IsWhatLayoutsTookOnOne) {
+    const std::string model =
+        "--num-layers 4 --hidden-size 256 --num-attention-heads 8 --group-query-attention --num-query-groups 4 "
+        "--swiglu "
+        "--normalization RMSNorm --position-embedding-type rope --seq-length 256 --max-position-embeddings 256 "
+        "--micro-batch-size 2 --global-batch-size 8 --tokenizer-type NullTokenizer --vocab-size 1000 --lr 3e-4 ";
+    expect_taken(model, {
+                            {"--tensor-model-parallel-size 2", 2, 128.0e6},
+                            {"--tensor-model-parallel-size 4 --sequence-parallel", 4, 100.7e6},
+                            {"--pipeline-model-parallel-size 2 --num-layers-per-virtual-pipeline-stage 1", 2, 163.6e6},
+                            {"--context-parallel-size 4", 4, 136.3e6},
+                            {"--use-distributed-optimizer", 2, 153.1e6},
+                            {"--tensor-model-parallel-size 2 --sequence-parallel --use-distributed-optimizer "
+                             "--recompute-granularity full --recompute-method uniform --recompute-num-layers 1",
+                             4, 102.8e6},
+                            {"--bf16 --tensor-model-parallel-size 2 --sequence-parallel "
+                             "--pipeline-model-parallel-size 2",
+                             4, 102.9e6},
+                            {"--bf16 --context-parallel-size 2", 2, 142.6e6},
+                            {"--bf16 --pipeline-model-parallel-size 2 --num-layers-per-virtual-pipeline-stage 1 "
+                             "--use-distributed-optimizer",
+                             4, 122.2e6},
+                            {"--bf16", 2, 153.1e6},
+                        });
+}
+
+TEST(PlanOfAGpuThatIsNotHere, IsWhatLargeModelsTookOnOne) {
+    expect_taken("--bf16 --lr 1e-4 ",
+                 {
+                     {"--tokenizer-type GPT2BPETokenizer --num-layers 12 --hidden-size 768 --num-attention-heads 12 "
+                      "--seq-length 1024 --max-position-embeddings 1024 --micro-batch-size 64",
+                      1, 18.9 * 0x1p30},
+                     {"--tokenizer-type GPT2BPETokenizer --make-vocab-size-divisible-by 1024 --num-layers 24 "
+                      "--hidden-size 2304 --num-attention-heads 24 --seq-length 2048 --max-position-embeddings 2048 "
+                      "--micro-batch-size 16",
+                      1, 72.029 * 0x1p30},
+                     {"--tokenizer-type NullTokenizer --vocab-size 128255 --swiglu --normalization RMSNorm "
+                      "--position-embedding-type rope --disable-bias-linear --group-query-attention "
+                      "--num-query-groups 8 --untie-embeddings-and-output-weights --num-layers 28 --hidden-size 3072 "
+                      "--num-attention-heads 24 --ffn-hidden-size 8192 --seq-length 4096 "
+                      "--max-position-embeddings 4096 --micro-batch-size 6",
+                      1, 111.9 * 0x1p30},
+                     {"--tokenizer-type NullTokenizer --vocab-size 128255 --swiglu --normalization RMSNorm "
+                      "--position-embedding-type rope --disable-bias-linear --group-query-attention "
+                      "--num-query-groups 8 --untie-embeddings-and-output-weights --num-layers 32 --hidden-size 4096 "
+                      "--num-attention-heads 32 --ffn-hidden-size 14336 --seq-length 8192 "
+                      "--max-position-embeddings 8192 --micro-batch-size 1 --global-batch-size 8 "
+                      "--main-grads-dtype bf16 --recompute-granularity full --recompute-method block "
+                      "--recompute-num-layers 20",
+                      1, 135.1 * 0x1p30},
+                 });
+}
+
+/// Long sequences, where attention's own memory counts, and deterministic mode.
+TEST(PlanOfAGpuThatIsNotHere, IsThatOfTheOneThatIsHere) {
+    if (Engine::gpus() == 0) GTEST_SKIP() << "no GPU in this machine";
+    const auto planned = [](RunConfig config, const Engine& engine) {
+        config.padded_vocab_size = 128;
+        engine.set_deterministic(config.deterministic_mode);
+        ThreadPool pool(1);
+        Workspace dry(engine, pool, Arena::Kind::counting);
+        return static_cast<double>(plan_memory(config, 100, dry).total());
+    };
+    const Engine here(Device::cuda), paper = Engine::on_paper();
+    for (const char* flags : {"--seq-length 32768", "--seq-length 32768 --group-query-attention --num-query-groups 2",
+                              "--seq-length 2048 --deterministic-mode", "--seq-length 4000 --kv-channels 96"}) {
+        const RunConfig config =
+            config_of(std::string("--bf16 --num-layers 1 --hidden-size 1024 --num-attention-heads 16 "
+                                  "--position-embedding-type rope --micro-batch-size 1 --lr 1e-4 "
+                                  "--max-position-embeddings 32768 --tokenizer-type NullTokenizer "
+                                  "--vocab-size 99 ") +
+                          flags,
+                      1);
+        const double there = planned(config, here);
+        EXPECT_NEAR(planned(config, paper), there, 0.01 * there) << flags;
+    }
+}
+
+}  // namespace
+}  // namespace tera
