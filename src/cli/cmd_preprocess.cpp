@@ -14,6 +14,7 @@
 #include "config/arg_parser.h"
 #include "core/error.h"
 #include "core/thread_pool.h"
+#include "data/input_files.h"
 #include "data/preprocess.h"
 #include "io/json_file.h"
 
@@ -235,6 +236,9 @@ int find_workers(const ParsedArgs& args, const Tokenizer& tokenizer, PreprocessO
         for (std::int64_t n = 1; n < cores; n *= 2) counts.push_back(n);
         counts.push_back(cores);
     }
+    for (const InputFile& file : find_inputs(options.inputs, options.input_format).files)
+        if (!can_be_read_again(file))
+            usage_error("--find-optimal-num-workers reads the input several times; give a file instead of ", file.path);
     std::int64_t best = 0;
     double best_rate = 0;
     for (const std::int64_t count : counts) {

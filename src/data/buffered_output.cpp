@@ -46,7 +46,7 @@ BufferedOutput::BufferedOutput(std::string path, std::int64_t keep)
 }
 
 BufferedOutput::~BufferedOutput() {
-    if (!renamed_) ::unlink(path_.c_str());
+    if (!renamed_ && !kept_) ::unlink(path_.c_str());
 }
 
 void BufferedOutput::write(const void* data, std::size_t size) {

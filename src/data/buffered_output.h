@@ -1,5 +1,5 @@
-// A temporary file written from front to back through a buffer. It is deleted in the end unless it was renamed; a
-// killed program leaves it, and the next run can go on with its beginning.
+// A temporary file written from front to back through a buffer. It is deleted in the end unless it was renamed or is
+// to be kept; a killed program leaves it too, and the next run can go on with its beginning.
 #pragma once
 
 #include <cstddef>
@@ -45,6 +45,8 @@ class BufferedOutput {
     void overwrite_front(const void* data, std::size_t size);
     /// Returns once all is on disk.
     void sync();
+    /// The file stays as it is when this is destroyed.
+    void keep_unfinished() { kept_ = true; }
     /// Gives a synced file its name.
     void rename_to(const std::string& final_path);
 
@@ -57,7 +59,7 @@ class BufferedOutput {
     std::int64_t size_ = 0;     // in all
     std::int64_t flushed_ = 0;  // of those, in the file
     std::int64_t started_ = 0;  // of those, on their way to the disk
-    bool renamed_ = false;
+    bool renamed_ = false, kept_ = false;
 };
 
 }  // namespace tera

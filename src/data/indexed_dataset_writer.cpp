@@ -92,6 +92,22 @@ bool IndexedDatasetWriter::can_resume(const std::string& prefix, const State& st
            reaches(".documents.tmp", state.document_bytes);
 }
 
+bool IndexedDatasetWriter::is_finished(const std::string& prefix, const State& state) {
+    try {
+        const IndexedDataset there(prefix);
+        const SequenceIndex& index = there.index();
+        return index.sequences() == state.sequences && index.documents() == state.documents &&
+               index.tokens() == state.tokens && index.bin_size() == state.bin_bytes;
+    } catch (const UsageError&) {
+        return false;
+    }
+}
+
+void IndexedDatasetWriter::keep_unfinished() {
+    for (BufferedOutput* file : {bin_.get(), idx_.get(), document_index_.get(), modes_.get()})
+        if (file != nullptr) file->keep_unfinished();
+}
+
 IndexedDatasetWriter::State IndexedDatasetWriter::checkpoint() {
     TERA_CHECK(bin_ != nullptr && open_sequences_ == 0 && modes_ == nullptr, prefix_);
     bin_->sync();

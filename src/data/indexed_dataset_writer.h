@@ -1,5 +1,6 @@
 // Writes a PREFIX.bin/.idx pair in constant memory. Nothing appears under the final names before finish(), and the .idx
-// last of all: what has an .idx is complete. A writer destroyed before finish() leaves nothing behind.
+// last of all: what has an .idx is complete. A writer destroyed before finish() leaves nothing behind, unless it was
+// told to.
 #pragma once
 
 #include <cstddef>
@@ -33,6 +34,10 @@ class IndexedDatasetWriter {
     /// Syncs the temporary files; what is stored afterwards about this state will be true. Only between documents, and
     /// not for multimodal data.
     State checkpoint();
+    /// True if the dataset is there under its final names and is what finish() made of that state.
+    static bool is_finished(const std::string& prefix, const State& state);
+    /// The temporary files stay when this is destroyed, for a later writer to go on with.
+    void keep_unfinished();
 
     /// One sequence of the current document. UsageError if an id does not fit the element type. The mode is stored in
     /// multimodal files only.

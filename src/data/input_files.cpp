@@ -89,6 +89,11 @@ void add_folder(const std::string& folder, const std::string& format, FoundInput
 
 }  // namespace
 
+bool can_be_read_again(const InputFile& file) {
+    struct stat info {};
+    return file.path != "-" && ::stat(file.path.c_str(), &info) == 0 && S_ISREG(info.st_mode);
+}
+
 char csv_delimiter(const InputFile& file) { return kind_suffix(file.path) == "tsv" ? '\t' : ','; }
 
 FoundInputs find_inputs(const std::vector<std::string>& words, const std::string& format) {

@@ -26,6 +26,9 @@ struct FoundInputs {
 /// the name. UsageError for words that name nothing.
 FoundInputs find_inputs(const std::vector<std::string>& words, const std::string& format = "auto");
 
+/// It is a file, and not a pipe, whose content is gone once it was read.
+bool can_be_read_again(const InputFile& file);
+
 /// '\t' for a .tsv file, else ','.
 char csv_delimiter(const InputFile& file);
 

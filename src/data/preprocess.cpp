@@ -148,7 +148,8 @@ void check_options(const PreprocessOptions& options) {
 std::int64_t records_per_partition(const PreprocessOptions& options, const InputBlockOptions& input) {
     if (options.partitions == 1 || !options.keep_sequential_samples) return 0;
     for (const InputFile& file : input.files)
-        if (file.path == "-") usage_error("--keep-sequential-samples reads the input twice; give a file instead of -");
+        if (!can_be_read_again(file))
+            usage_error("--keep-sequential-samples reads the input twice; give a file instead of ", file.path);
     InputBlocks blocks(input);
     InputBlock block;
     std::int64_t records = 0;
@@ -176,36 +177,79 @@ std::vector<std::string> preprocess_written(const PreprocessOptions& options) {
     return prefixes;
 }
 
+namespace {
+
+/// How far the journal of a run says it has come; nothing if it says nothing.
+class Noted {
+  public:
+    Noted(PreprocessJournal& journal, PreprocessWriter& writer, const std::optional<JournalEntry>& earlier)
+        : journal_(journal), writer_(writer) {
+        if (earlier) documents_ = earlier->progress.documents;
+    }
+    void now_and_then(double seconds) {
+        if (journal_.is_kept() && std::chrono::duration<double>(Clock::now() - last_).count() >= seconds) now(false);
+    }
+    void now(bool all_written) {
+        JournalEntry entry = writer_.checkpoint();
+        entry.all_written = all_written;
+        journal_.store(entry);
+        documents_ = entry.progress.documents;
+        last_ = Clock::now();
+    }
+    const std::optional<std::int64_t>& documents() const { return documents_; }
+
+  private:
+    using Clock = std::chrono::steady_clock;
+    PreprocessJournal& journal_;
+    PreprocessWriter& writer_;
+    Clock::time_point last_ = Clock::now();
+    std::optional<std::int64_t> documents_;
+};
+
+}  // namespace
+
 PreprocessProgress preprocess(const Tokenizer& tokenizer, const PreprocessOptions& options,
                               const std::function<void(const PreprocessProgress&)>& report) {
     check_options(options);
     const FoundInputs found = find_inputs(options.inputs, options.input_format);
     note_inputs(found, options);
     const InputBlockOptions how{found.files, options.json_keys, options.block_bytes, options.skip_invalid};
-    const std::int64_t partition_records = records_per_partition(options, how);
-    InputBlocks input(how);
     PreprocessJournal journal(tokenizer, options, found.files);
     const std::optional<JournalEntry> earlier = journal.find();
+    const bool all_written = earlier && earlier->all_written;
+    const std::int64_t partition_records = all_written ? 0 : records_per_partition(options, how);
     PreprocessWriter writer(tokenizer, options, found.files, partition_records, earlier);
-    if (earlier) {
-        input.seek(earlier->place);
-        if (options.note)
-            options.note(cat("Going on after ", earlier->progress.documents, " documents of a run that was stopped"));
-    }
-    writer.progress().total_bytes = input.total_bytes();
-    BlockPipeline pipeline(tokenizer, options, input);
-    using Clock = std::chrono::steady_clock;
-    Clock::time_point noted = Clock::now();
-    while (std::optional<TokenBlock> block = pipeline.next()) {
-        writer.write(*block, report);
-        pipeline.give_back(*std::move(block));
-        if (journal.is_kept() &&
-            std::chrono::duration<double>(Clock::now() - noted).count() >= options.journal_seconds) {
-            journal.store(writer.checkpoint());
-            noted = Clock::now();
+    if (!earlier) journal.remove();  // one without files
+    if (earlier && options.note)
+        options.note(cat("Going on after ", earlier->progress.documents, " documents of a run that was stopped"));
+    Noted noted(journal, writer, earlier);
+    try {
+        if (!all_written) {
+            InputBlocks input(how);
+            if (earlier) input.seek(earlier->place);
+            writer.progress().total_bytes = input.total_bytes();
+            BlockPipeline pipeline(tokenizer, options, input);
+            while (std::optional<TokenBlock> block = pipeline.next()) {
+                writer.write(*block, report);
+                pipeline.give_back(*std::move(block));
+                noted.now_and_then(options.journal_seconds);
+            }
+            const PreprocessProgress& done = writer.progress();
+            if (done.documents == 0 && done.invalid > 0)
+                usage_error("none of ", done.invalid, " records is valid; nothing is written");
+            if (journal.is_kept() && options.partitions > 1) noted.now(true);  // before they are joined
         }
+        writer.finish();
+    } catch (const UsageError& e) {
+        if (!noted.documents()) throw;
+        writer.keep_unfinished();
+        usage_error(e.what(), "; ", journal.path(), " keeps the first ", *noted.documents(),
+                    " documents: the same command goes on after them");
+    } catch (...) {
+        if (noted.documents()) writer.keep_unfinished();
+        throw;
     }
-    writer.finish();
+    journal.remove();
     return writer.progress();
 }
 

@@ -12,7 +12,7 @@
 namespace tera {
 namespace {
 
-constexpr int journal_version = 2;
+constexpr int journal_version = 3;
 
 std::string text_of(const nlohmann::json& json) {
     return json.dump(-1, ' ', false, nlohmann::json::error_handler_t::replace);
@@ -38,7 +38,9 @@ nlohmann::json entry_json(const JournalEntry& entry, const std::string& identity
     return {{"identity", identity},
             {"place", {p.file, p.restart.stored, p.restart.position, p.position, p.line, p.record, p.stored}},
             {"progress", {g.documents, g.tokens, g.characters, g.bytes, g.invalid}},
-            {"outputs", outputs}};
+            {"prefixes", entry.prefixes},
+            {"outputs", outputs},
+            {"all_written", entry.all_written}};
 }
 
 JournalEntry parse_entry(const nlohmann::json& json) {
@@ -59,7 +61,19 @@ JournalEntry parse_entry(const nlohmann::json& json) {
         const auto k = numbers(output, 6);
         entry.outputs.push_back({k[0], k[1], k[2], k[3], k[4], k[5]});
     }
+    entry.prefixes = json.at("prefixes").get<std::vector<std::string>>();
+    entry.all_written = json.at("all_written").get<bool>();
     return entry;
+}
+
+/// The files that it speaks of are there.
+bool has_files(const JournalEntry& entry) {
+    if (entry.outputs.size() != entry.prefixes.size()) return false;
+    for (std::size_t k = 0; k < entry.outputs.size(); ++k) {
+        if (IndexedDatasetWriter::can_resume(entry.prefixes[k], entry.outputs[k])) continue;
+        if (!entry.all_written || !IndexedDatasetWriter::is_finished(entry.prefixes[k], entry.outputs[k])) return false;
+    }
+    return true;
 }
 
 }  // namespace
@@ -70,45 +84,44 @@ PreprocessJournal::PreprocessJournal(const Tokenizer& tokenizer, const Preproces
       options_(options),
       path_(options.output_prefix + ".resume.json"),
       inputs_(identity_of(files)) {
-    for (const InputFile& file : files) {
-        struct stat info {};
-        if (file.path == "-" || ::stat(file.path.c_str(), &info) != 0 || !S_ISREG(info.st_mode)) is_kept_ = false;
-    }
+    for (const InputFile& file : files)
+        if (!can_be_read_again(file)) is_kept_ = false;
     if (options.journal_seconds < 0) is_kept_ = false;
-    prefixes_ = preprocess_written(options);
 }
 
-/// Everything that decides the bytes written, as text.
+/// Everything that decides the bytes written, as text. Whether bad records are left out does not, as long as none was.
 const std::string& PreprocessJournal::identity() {
     if (!identity_.empty()) return identity_;
-    identity_ = text_of({journal_version, inputs_, options_.json_keys, options_.append_eod, options_.skip_invalid,
-                         tokenizer_.name(), tokenizer_.vocab_size(), tokenizer_.eod(), tokenizer_.checksum(),
-                         options_.split_sentences, options_.sentences.language, options_.sentences.keep_newlines});
+    nlohmann::json all = {journal_version,         inputs_,
+                          options_.json_keys,      options_.append_eod,
+                          tokenizer_.name(),       tokenizer_.vocab_size(),
+                          tokenizer_.eod(),        tokenizer_.checksum(),
+                          options_.partitions,     options_.partitions > 1 && options_.keep_sequential_samples,
+                          options_.split_sentences};
+    if (options_.split_sentences) {
+        all.push_back(options_.sentences.language);
+        all.push_back(options_.sentences.keep_newlines);
+    }
+    identity_ = text_of(all);
     return identity_;
 }
 
-PreprocessJournal::~PreprocessJournal() {
-    ::unlink(path_.c_str());
-    ::unlink(unfinished().c_str());
-}
-
 std::optional<JournalEntry> PreprocessJournal::find() {
-    std::optional<JournalEntry> entry;
-    struct stat info {};
-    if (is_kept_ && ::stat(path_.c_str(), &info) == 0) {
-        try {
-            const nlohmann::json json = read_json_file(path_);
-            if (json.at("identity") == identity()) entry = parse_entry(json);
-        } catch (const std::exception&) {
-            entry.reset();  // a journal that cannot be read is none
-        }
+    JournalEntry entry;
+    bool same = false;
+    try {
+        struct stat info {};
+        if (::stat(path_.c_str(), &info) != 0) return std::nullopt;
+        const nlohmann::json json = read_json_file(path_);
+        entry = parse_entry(json);
+        same = is_kept_ && json.at("identity") == identity();
+    } catch (const std::exception&) {
+        return std::nullopt;  // a journal that cannot be read is none
     }
-    bool fits = entry && entry->outputs.size() == prefixes_.size();
-    for (std::size_t k = 0; fits && k < prefixes_.size(); ++k)
-        fits = IndexedDatasetWriter::can_resume(prefixes_[k], entry->outputs[k]);
-    if (fits) return entry;
-    remove();
-    return std::nullopt;
+    if (!has_files(entry)) return std::nullopt;
+    if (same && (entry.progress.invalid == 0 || options_.skip_invalid)) return entry;
+    usage_error(path_, ": a run with other flags, input or tokenizer was stopped after ", entry.progress.documents,
+                " documents; give its command again to go on with it, or delete this file to begin anew");
 }
 
 void PreprocessJournal::store(const JournalEntry& entry) {

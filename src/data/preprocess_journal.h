@@ -2,7 +2,8 @@
 //
 // From time to time the temporary files are synced and PREFIX.resume.json says how far they and the input have come. A
 // run that finds one made from the same input by the same flags cuts the files to those sizes and reads on from that
-// place; it writes the same bytes that the first would have written.
+// place; it writes the same bytes that the first would have written. A run with other flags is refused as long as there
+// is something to go on with: what was done is lost only by the user's own hand.
 #pragma once
 
 #include <optional>
@@ -18,22 +19,23 @@ namespace tera {
 struct JournalEntry {
     InputPlace place;
     PreprocessProgress progress;
-    std::vector<IndexedDatasetWriter::State> outputs;  // in the order of preprocess_written()
+    std::vector<std::string> prefixes;                 // preprocess_written()
+    std::vector<IndexedDatasetWriter::State> outputs;  // of each
+    bool all_written = false;  // outputs have only to be finished, where they are not, and joined
 };
 
 class PreprocessJournal {
   public:
-    /// Whoever makes it is the run that writes these outputs. No journal is kept for inputs that cannot be read twice.
-    /// Tokenizer and options must outlive it.
+    /// No journal is kept for inputs that cannot be read twice. Tokenizer and options must outlive it.
     PreprocessJournal(const Tokenizer& tokenizer, const PreprocessOptions& options,
                       const std::vector<InputFile>& files);
-    ~PreprocessJournal();
     PreprocessJournal(const PreprocessJournal&) = delete;
     PreprocessJournal& operator=(const PreprocessJournal&) = delete;
 
+    const std::string& path() const { return path_; }
     bool is_kept() const { return is_kept_; }
-    /// Where to go on; nothing if there is no journal, or if it does not fit this run or the files beside it. In that
-    /// case it is gone afterwards.
+    /// Where to go on; nothing if there is no journal, or none whose files are there. UsageError if it is another
+    /// run's. Changes nothing on disk.
     std::optional<JournalEntry> find();
     void store(const JournalEntry& entry);
     void remove();
@@ -47,7 +49,6 @@ class PreprocessJournal {
     std::string path_;
     std::string inputs_;    // as they were when the run began
     std::string identity_;  // of input, flags and tokenizer; worked out when it is asked for, as a run seldom does
-    std::vector<std::string> prefixes_;
     bool is_kept_ = true;
 };
 

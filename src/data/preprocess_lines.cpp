@@ -130,6 +130,7 @@ void KeyedStrings::parse(std::string_view line) {
     }
     for (std::size_t k = 0; k < keys_.size(); ++k) {
         if (!values_[k].found) usage_error("has no key \"", keys_[k], "\"; choose the key with --json-keys");
+        if (!values_[k].problem.empty()) usage_error(values_[k].problem);
     }
 }
 
@@ -159,14 +160,19 @@ void KeyedStrings::parse_object(std::string_view line) {
 void KeyedStrings::parse_value(JsonScanner& json, std::size_t k) {
     Value& value = values_[k];  // a repeated key takes the last value
     value.found = true;
+    value.problem.clear();
     std::size_t count = 0;
     const auto read_one = [&] {
-        if (json.peek() != '"')
-            usage_error("the value of \"", keys_[k], "\" is neither a string nor a list of strings (byte ",
-                        json.offset(), ")");
+        if (json.peek() != '"') {
+            if (value.problem.empty())
+                value.problem = cat("the value of \"", keys_[k], "\" is neither a string nor a list of strings (byte ",
+                                    json.offset(), ")");
+            return json.skip_value();
+        }
         if (count == value.strings.size()) value.strings.emplace_back();
-        if (!json.read_string(value.strings[count++]))
-            usage_error("the value of \"", keys_[k], "\" holds a lone surrogate escape before byte ", json.offset());
+        if (!json.read_string(value.strings[count++]) && value.problem.empty())
+            value.problem =
+                cat("the value of \"", keys_[k], "\" holds a lone surrogate escape before byte ", json.offset());
     };
     if (json.accept('[')) {
         if (!json.accept(']')) {

@@ -67,6 +67,7 @@ class KeyedStrings {
   private:
     struct Value {
         std::vector<std::string> strings;
+        std::string problem;  // why it gives no strings
         bool found = false;
     };
     void parse_object(std::string_view line);

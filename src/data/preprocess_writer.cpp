@@ -15,8 +15,12 @@ PreprocessWriter::PreprocessWriter(const Tokenizer& tokenizer, const PreprocessO
       partition_records_(partition_records) {
     for (const std::string& prefix : preprocess_written(options)) {
         const std::size_t i = writers_.size();
-        writers_.push_back(earlier ? std::make_unique<IndexedDatasetWriter>(prefix, type_, earlier->outputs[i])
-                                   : std::make_unique<IndexedDatasetWriter>(prefix, type_));
+        if (!earlier)
+            writers_.push_back(std::make_unique<IndexedDatasetWriter>(prefix, type_));
+        else if (IndexedDatasetWriter::can_resume(prefix, earlier->outputs[i]))
+            writers_.push_back(std::make_unique<IndexedDatasetWriter>(prefix, type_, earlier->outputs[i]));
+        else
+            writers_.push_back(nullptr);  // finished, as the journal has made sure
     }
     if (earlier) {
         place_ = earlier->place;
@@ -81,14 +85,15 @@ void PreprocessWriter::leave_out(const std::string& why) {
 }
 
 JournalEntry PreprocessWriter::checkpoint() {
-    JournalEntry entry{place_, progress_, {}};
+    JournalEntry entry{place_, progress_, preprocess_written(options_), {}};
     for (const auto& writer : writers_) entry.outputs.push_back(writer->checkpoint());
     return entry;
 }
 
 void PreprocessWriter::finish() {
     const double start = thread_seconds();
-    for (const auto& writer : writers_) writer->finish();
+    for (const auto& writer : writers_)
+        if (writer) writer->finish();
     progress_.seconds.writing += thread_seconds() - start;
     if (options_.partitions == 1) return;
     const std::vector<std::string> parts = preprocess_written(options_);
@@ -97,6 +102,11 @@ void PreprocessWriter::finish() {
         for (std::size_t i = k; i < parts.size(); i += options_.json_keys.size()) whole.add_dataset(parts[i]);
         whole.finish();
     }
+}
+
+void PreprocessWriter::keep_unfinished() {
+    for (const auto& writer : writers_)
+        if (writer) writer->keep_unfinished();
 }
 
 }  // namespace tera

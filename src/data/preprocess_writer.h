@@ -29,6 +29,8 @@ class PreprocessWriter {
     JournalEntry checkpoint();
     /// Gives the outputs their names, and joins partitions in order.
     void finish();
+    /// What is on disk stays there, for a later run to go on with.
+    void keep_unfinished();
 
     PreprocessProgress& progress() { return progress_; }
 
@@ -41,9 +43,10 @@ class PreprocessWriter {
     const std::vector<InputFile>& files_;
     TokenType type_;
     std::int64_t partition_records_;
-    std::vector<std::unique_ptr<IndexedDatasetWriter>> writers_;  // of each partition, of each key
-    std::vector<std::size_t> token_at_, sequence_at_;             // of each key, in the block being written
-    InputPlace place_;                                            // behind the last block written
+    std::vector<std::unique_ptr<IndexedDatasetWriter>>
+        writers_;                                      // of each partition, of each key; null where it is finished
+    std::vector<std::size_t> token_at_, sequence_at_;  // of each key, in the block being written
+    InputPlace place_;                                 // behind the last block written
     PreprocessProgress progress_;
 };
 

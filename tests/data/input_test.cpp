@@ -314,18 +314,99 @@ TEST_F(Stopped, BeginsAnewWhereAnythingHasChanged) {
         EXPECT_EQ(firsts(), counting(1000)) << why;
     };
     run_and_stop(chosen, 600);
-    chosen.append_eod = false;
-    expect_new_start("another flag");
-    run_and_stop(chosen, 600);
     std::filesystem::resize_file(folder_ / "out_text_document.bin.tmp", 10);
     expect_new_start("output cut short");
     run_and_stop(chosen, 600);
     spill(folder_ / "out.resume.json", "{\"identity\": 3");
     expect_new_start("damaged journal");
+}
+
+/// What another command has done is not thrown away.
+TEST_F(Stopped, IsNotLostToAnotherCommand) {
+    spill(folder_ / "in/a.jsonl", json_lines(0, 1000));
+    auto chosen = options({"in/a.jsonl"});
+    preprocess(tokenizer_, chosen);
+    const std::string expected = output();
+    chosen.journal_seconds = 0;
+    chosen.partitions = 2;
+    run_and_stop(chosen, 600);
+    const auto refused = [&](const std::function<void(PreprocessOptions&)>& change) {
+        PreprocessOptions other = chosen;
+        change(other);
+        expect_usage_error([&] { preprocess(tokenizer_, other); }, {"out.resume.json", "other flags", "delete"});
+    };
+    refused([](PreprocessOptions& o) { o.append_eod = false; });
+    refused([](PreprocessOptions& o) { o.json_keys = {"txt"}; });
+    refused([](PreprocessOptions& o) { o.keep_sequential_samples = true; });
+    refused([](PreprocessOptions& o) { o.partitions = 1; });
+    refused([](PreprocessOptions& o) { o.split_sentences = true; });
+    notes_.clear();
+    chosen.sentences.language = "german";  // without --split-sentences it changes nothing
+    preprocess(tokenizer_, chosen);
+    ASSERT_EQ(notes_.size(), 1u);
+    chosen.partitions = 1;
     run_and_stop(chosen, 600);
     std::filesystem::remove(folder_ / "in/a.jsonl");
     spill(folder_ / "in/a.jsonl", json_lines(0, 1000));
-    expect_new_start("another file of the same name");
+    refused([](PreprocessOptions&) {});  // another file of the same name
+    std::filesystem::remove(folder_ / "out.resume.json");
+    preprocess(tokenizer_, chosen);
+    EXPECT_TRUE(output() == expected);
+}
+
+/// A bad record near the end, or a disk that was full: what was noted before is kept.
+TEST_F(Stopped, AnErrorKeepsWhatWasDone) {
+    std::string text = json_lines(0, 1000);
+    spill(folder_ / "in/a.jsonl", text + "{\"no\": 1}\n");
+    auto chosen = options({"in/a.jsonl"});
+    chosen.journal_seconds = 0;
+    chosen.block_bytes = 4096;
+    expect_usage_error([&] { preprocess(tokenizer_, chosen); },
+                       {"in/a.jsonl: line 1001: has no key", "out.resume.json keeps the first"});
+    EXPECT_FALSE(std::filesystem::exists(folder_ / "out_text_document.idx"));
+    chosen.skip_invalid = true;
+    notes_.clear();
+    const PreprocessProgress total = preprocess(tokenizer_, chosen);
+    EXPECT_EQ(notes_.at(0).find("Going on after"), 0u) << notes_[0];
+    EXPECT_EQ(total.documents, 1000);
+    EXPECT_EQ(total.invalid, 1);
+    EXPECT_EQ(firsts(), counting(1000));
+    EXPECT_FALSE(std::filesystem::exists(folder_ / "out.resume.json"));
+}
+
+/// Killed while partitions are joined: nothing is tokenised again.
+TEST_F(Stopped, JoinsWhatWasWritten) {
+    spill(folder_ / "in/a.jsonl", json_lines(0, 1000));
+    auto chosen = options({"in/a.jsonl"});
+    chosen.partitions = 3;
+    preprocess(tokenizer_, chosen);
+    const std::string expected = output();
+    for (const char* suffix : {".bin", ".idx"})
+        std::filesystem::remove(folder_ / ("out_text_document" + std::string(suffix)));
+    std::filesystem::create_directory(folder_ / "out_text_document.bin.tmp");  // in the way of joining
+    EXPECT_THROW(preprocess(tokenizer_, chosen), UsageError);
+    std::filesystem::remove(folder_ / "out_text_document.bin.tmp");
+    std::int64_t seen = 0;
+    EXPECT_EQ(preprocess(tokenizer_, chosen, [&](const PreprocessProgress&) { ++seen; }).documents, 1000);
+    EXPECT_EQ(seen, 0);
+    EXPECT_TRUE(output() == expected);
+    EXPECT_FALSE(std::filesystem::exists(folder_ / "out.resume.json"));
+}
+
+TEST_F(Inputs, WhatGivesNoDocumentIsRefused) {
+    spill(folder_ / "in/a.jsonl", "{\"txt\": \"1\"}\n{\"txt\": \"2\"}\n");
+    auto chosen = options({"in/a.jsonl"});
+    chosen.skip_invalid = true;
+    expect_usage_error([&] { preprocess(tokenizer_, chosen); }, {"none of 2 records is valid"});
+    EXPECT_FALSE(std::filesystem::exists(folder_ / "out_text_document.idx"));
+}
+
+TEST_F(Inputs, PipesAreNotReadTwice) {
+    ASSERT_EQ(mkfifo(std::string(folder_ / "pipe").c_str(), 0600), 0);
+    auto chosen = options({"pipe"});
+    chosen.partitions = 2;
+    chosen.keep_sequential_samples = true;
+    expect_usage_error([&] { preprocess(tokenizer_, chosen); }, {"--keep-sequential-samples", "pipe"});
 }
 
 TEST_F(Stopped, BadLinesAreCountedFromTheBeginning) {

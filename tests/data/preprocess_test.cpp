@@ -125,9 +125,9 @@ TEST_F(Preprocess, EveryKeyHasItsFiles) {
 }
 
 TEST_F(Preprocess, LineEndsAndRepeatedKeys) {
-    preprocess(bytes_,
-               options("{\"text\": \"a\"}\r\n{\"text\": \"b\"}\r{\"text\": \"0\", \"x\": NaN, \"text\": \"c\"}\n"
-                       " {\"text\" : \"d\"}\t\n{\"te\\u0078t\": \"e\"}"));
+    preprocess(bytes_, options("{\"text\": \"a\"}\r\n{\"text\": \"b\"}\r{\"text\": \"0\", \"x\": NaN, \"text\": [1, "
+                               "{}], \"text\": \"\\ud800\", \"text\": \"c\"}\n"
+                               " {\"text\" : \"d\"}\t\n{\"te\\u0078t\": \"e\"}"));
     EXPECT_EQ(sequences(IndexedDataset(folder_ / "out_text_document")), (Sequences{{'a'}, {'b'}, {'c'}, {'d'}, {'e'}}));
 }
 

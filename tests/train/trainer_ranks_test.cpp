@@ -21,11 +21,12 @@ class TrainerOnRanks : public TrainerRuns {
         std::map<int, std::vector<std::string>> lines;  ///< by rank
     };
 
-    Ranks run_on(int ranks, const std::string& flags) {
+    Ranks run_on(int ranks, const std::string& flags, const std::string& of_the_last_alone = "") {
         Ranks result;
         std::mutex mutex;
         run_on_threads(ranks, [&](Comm& world) {
-            RunConfig config = parse_run_config(ModelKind::gpt, words(base() + data + model() + flags),
+            const std::string also = world.rank() == ranks - 1 ? of_the_last_alone : "";
+            RunConfig config = parse_run_config(ModelKind::gpt, words(base() + data + model() + flags + also),
                                                 {world.rank(), ranks, world.rank()});
             validate_and_derive(config, ranks);
             TrainerOptions options;
@@ -228,11 +229,11 @@ TEST_F(TrainerOnRanks, a_run_goes_on_bit_for_bit_and_on_another_layout) {
     }
 }
 
-TEST_F(TrainerOnRanks, a_signal_or_trigger_that_one_rank_sees_stops_all) {
+TEST_F(TrainerOnRanks, a_trigger_that_one_rank_sees_stops_all) {
     const std::string trigger = folder + "/trigger";
     std::filesystem::create_directories(trigger);
     std::ofstream(trigger + "/exit") << "";
-    const Ranks ranks = run_on(2, "--trigger-path " + trigger + " ");
+    const Ranks ranks = run_on(2, "", "--trigger-path " + trigger + " ");
     EXPECT_FALSE(ranks.leader.finished);
     EXPECT_EQ(ranks.leader.state.iteration, 1);
 }
