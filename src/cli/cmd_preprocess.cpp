@@ -6,6 +6,7 @@
 #include <charconv>
 #include <chrono>
 #include <cstdio>
+#include <filesystem>
 #include <sstream>
 #include <string>
 
@@ -16,6 +17,7 @@
 #include "core/thread_pool.h"
 #include "data/input_files.h"
 #include "data/preprocess.h"
+#include "io/durable_file.h"
 #include "io/json_file.h"
 
 namespace tera {
@@ -77,10 +79,26 @@ ArgParser make_parser() {
         .group(input);
     add_tokenizer_flags(parser);
     parser.flag("append-eod").help("end each document with the tokenizer's end-of-document token").group("tokenizer");
-    parser.option("output-prefix", ArgType::text).required().help("path of the output without suffix").group(output);
+    parser.option("eos-token", ArgType::text)
+        .help("end each document with this token of the vocabulary instead")
+        .group("tokenizer");
+    parser.option("tokenizer-name-or-path", ArgType::text)
+        .help("a tokenizer.json or its folder: --tokenizer-type HuggingFaceTokenizer --tokenizer-model")
+        .group("tokenizer");
+    parser.option("output-prefix", ArgType::text).help("path of the output without suffix").group(output);
+    parser.option("output-folder", ArgType::text)
+        .help("instead of it: a folder that gets a pair {task}_tokens, five digits, of each of --n-tasks")
+        .group(output);
+    parser.option("n-tasks", ArgType::integer)
+        .help("with --output-folder: task i of n takes the files i, i + n, i + 2n, ... (default 1)")
+        .group(output);
+    parser.option("logging-dir", ArgType::text)
+        .help("with --output-folder: a folder for marks completions/{task}; a task that has one is not done again")
+        .group(output);
     parser.option("dataset-impl", ArgType::text).choices({"mmap"}).help("always mmap").group(output);
     parser.option("workers", ArgType::integer)
-        .help("threads that tokenise (default: one per core); the output does not depend on it")
+        .alias("n-workers")
+        .help("threads that tokenise (default, or -1: one per core); the output does not depend on it")
         .group(runtime);
     parser.option("partitions", ArgType::integer)
         .defaults("1")
@@ -115,9 +133,11 @@ void note_idle_flags(const ParsedArgs& args) {
     for (const Pair& pair :
          {Pair{"keep-newlines", "keep_newlines", "split-sentences", "split_sentences"},
           Pair{"lang", "lang", "split-sentences", "split_sentences"},
+          Pair{"n-tasks", "n_tasks", "output-folder", "output_folder"},
+          Pair{"logging-dir", "logging_dir", "output-folder", "output_folder"},
           Pair{"workers-to-check", "workers_to_check", "find-optimal-num-workers", "find_optimal_num_workers"},
           Pair{"max-documents", "max_documents", "find-optimal-num-workers", "find_optimal_num_workers"}}) {
-        if (args.given(pair.dest) && !args.boolean(pair.owner_dest))
+        if (args.given(pair.dest) && !args.given(pair.owner_dest))
             std::fprintf(stderr, "--%s changes nothing: --%s is not given\n", pair.name, pair.owner);
     }
 }
@@ -213,12 +233,16 @@ PreprocessOptions options_of(const ParsedArgs& args) {
         usage_error("--partitions ", partitions, " is out of range; give 1 to 1000");
     options.partitions = static_cast<int>(partitions);
     options.keep_sequential_samples = args.boolean("keep_sequential_samples");
+    if (args.given("output_prefix") == args.given("output_folder"))
+        usage_error("teratron preprocess: --output-prefix is required, or --output-folder instead of it (see --help)");
     options.output_prefix = args.text("output_prefix");
+    if (args.given("output_prefix") && options.output_prefix.empty()) usage_error("--output-prefix is empty");
     options.json_keys = args.list("json_keys");
     options.append_eod = args.boolean("append_eod");
     options.split_sentences = args.boolean("split_sentences");
     options.sentences = {args.text("lang"), args.boolean("keep_newlines")};
-    const std::int64_t workers = args.has("workers") ? args.integer("workers") : ThreadPool::default_size();
+    std::int64_t workers = args.has("workers") ? args.integer("workers") : -1;
+    if (workers == -1) workers = ThreadPool::default_size();
     if (workers < 1 || workers > 4096) usage_error("--workers ", workers, " is out of range; give 1 to 4096");
     options.workers = static_cast<int>(workers);
     return options;
@@ -260,6 +284,87 @@ int find_workers(const ParsedArgs& args, const Tokenizer& tokenizer, PreprocessO
     return 0;
 }
 
+TokenizerConfig tokenizer_of(const ParsedArgs& args) {
+    TokenizerConfig config = tokenizer_config(args);
+    if (!args.given("tokenizer_name_or_path")) return config;
+    if (args.given("tokenizer_type") || args.given("tokenizer_model"))
+        usage_error("--tokenizer-name-or-path stands for --tokenizer-type and --tokenizer-model; leave those out");
+    config.tokenizer_type = "HuggingFaceTokenizer";
+    config.tokenizer_model = args.text("tokenizer_name_or_path");
+    return config;
+}
+
+/// --eos-token, which is one token for this tokenizer, and the only thing behind a text.
+std::int32_t end_token_of(const std::string& text, const Tokenizer& tokenizer) {
+    std::vector<std::int32_t> nothing, ids;
+    tokenizer.encode("", nothing);
+    if (!nothing.empty())
+        usage_error("--eos-token: this tokenizer adds tokens of its own to every text; use --append-eod, or take them ",
+                    "out of its post_processor");
+    tokenizer.encode(text, ids);
+    if (ids.size() != 1)
+        usage_error("--eos-token ", text, ": must be one token of the vocabulary, and is ", ids.size());
+    return ids[0];
+}
+
+void print_totals(const PreprocessOptions& options, const PreprocessProgress& total, double seconds) {
+    for (const std::string& key : options.json_keys)
+        std::printf("Wrote %s.bin and .idx\n", preprocess_output(options, key).c_str());
+    if (options.skip_invalid) std::printf("%lld invalid records left out\n", static_cast<long long>(total.invalid));
+    std::printf("%lld documents, %lld tokens, %.1f MB in %.2f s\n", static_cast<long long>(total.documents),
+                static_cast<long long>(total.tokens), static_cast<double>(total.bytes) / 1048576, seconds);
+    const StageSeconds& cpu = total.seconds;
+    if (cpu.all() > 0)
+        std::printf("Processor time %.2f s: reading %.0f %%, parsing %.0f %%, tokenising %.0f %%, writing %.0f %%\n",
+                    cpu.all(), 100 * cpu.reading / cpu.all(), 100 * cpu.parsing / cpu.all(),
+                    100 * cpu.tokenising / cpu.all(), 100 * cpu.writing / cpu.all());
+    std::fflush(stdout);
+}
+
+void run_one(const Tokenizer& tokenizer, const PreprocessOptions& options, std::int64_t log_interval) {
+    const Clock::time_point began = Clock::now();
+    Reporter report(log_interval, began);
+    const PreprocessProgress total =
+        preprocess(tokenizer, options, [&report](const PreprocessProgress& progress) { report(progress); });
+    report.finish(total);
+    print_totals(options, total, seconds_since(began));
+}
+
+/// --output-folder: the files dealt out to tasks, and a pair of files from each, one task after the other. Its names,
+/// its order and its two bytes up to 65,536 ids are those of datatrove's pipeline for Megatron.
+void run_tasks(const ParsedArgs& args, const Tokenizer& tokenizer, PreprocessOptions options,
+               std::int64_t log_interval) {
+    const std::int64_t tasks = args.has("n_tasks") ? args.integer("n_tasks") : 1;
+    if (tasks < 1 || tasks > 100'000) usage_error("--n-tasks ", tasks, " is out of range; give 1 to 100,000");
+    const std::string folder = args.text("output_folder"), logs = args.text("logging_dir");
+    const std::string marks = logs.empty() ? "" : logs + "/completions";
+    std::error_code error;
+    for (const std::string& made : {folder, marks}) {
+        if (!made.empty() && !std::filesystem::create_directories(made, error) && error)
+            usage_error("cannot make the folder ", made, ": ", error.message());
+    }
+    std::vector<InputFile> files = find_inputs(options.inputs, options.input_format).files;
+    options.bare_names = true;
+    options.token_type = tokenizer.vocab_size() <= 65'536 ? TokenType::u16 : TokenType::i32;
+    for (std::int64_t task = 0; task < tasks; ++task) {
+        char number[16];
+        std::snprintf(number, sizeof number, "%05lld", static_cast<long long>(task));
+        const std::string mark = marks + "/" + number;
+        if (!marks.empty() && std::filesystem::exists(mark)) {
+            std::printf("Task %s is done: %s is there\n", number, mark.c_str());
+            continue;
+        }
+        options.inputs.clear();
+        for (std::size_t i = static_cast<std::size_t>(task); i < files.size(); i += static_cast<std::size_t>(tasks))
+            options.inputs.push_back(files[i].path);
+        if (!options.inputs.empty()) {
+            options.output_prefix = folder + "/" + number + "_tokens";
+            run_one(tokenizer, options, log_interval);
+        }
+        if (!marks.empty()) OutputFile(mark, OutputFile::Mode::create).close();
+    }
+}
+
 }  // namespace
 
 int cmd_preprocess(const CommandArgs& args) {
@@ -267,32 +372,21 @@ int cmd_preprocess(const CommandArgs& args) {
     const ParsedArgs parsed = make_parser().parse(args);
     if (parsed.help_wanted) return 0;
     note_idle_flags(parsed);
-    const PreprocessOptions options = options_of(parsed);
+    PreprocessOptions options = options_of(parsed);
     const std::int64_t log_interval = parsed.integer("log_interval");
     if (log_interval < 1) usage_error("--log-interval ", log_interval, " is out of range; give at least 1");
-    const auto tokenizer = make_tokenizer(tokenizer_config(parsed));
+    const auto tokenizer = make_tokenizer(tokenizer_of(parsed));
+    if (parsed.given("eos_token")) options.end_token = end_token_of(parsed.text("eos_token"), *tokenizer);
     if (parsed.boolean("find_optimal_num_workers")) return find_workers(parsed, *tokenizer, options);
     if (!options.split_sentences && tokenizer->name().starts_with("BertWordPiece"))
         std::printf("Are you sure you don't want to split sentences?\n");
     for (const std::string& input : options.inputs) std::printf("Opening %s\n", input.c_str());
     std::printf("Time to startup: %s\n", python_float(seconds_since(start)).c_str());
     std::fflush(stdout);
-
-    const Clock::time_point began = Clock::now();
-    Reporter report(log_interval, began);
-    const PreprocessProgress total =
-        preprocess(*tokenizer, options, [&report](const PreprocessProgress& progress) { report(progress); });
-    report.finish(total);
-    for (const std::string& key : options.json_keys)
-        std::printf("Wrote %s.bin and .idx\n", preprocess_output(options, key).c_str());
-    if (options.skip_invalid) std::printf("%lld invalid records left out\n", static_cast<long long>(total.invalid));
-    std::printf("%lld documents, %lld tokens, %.1f MB in %.2f s\n", static_cast<long long>(total.documents),
-                static_cast<long long>(total.tokens), static_cast<double>(total.bytes) / 1048576, seconds_since(began));
-    const StageSeconds& cpu = total.seconds;
-    if (cpu.all() > 0)
-        std::printf("Processor time %.2f s: reading %.0f %%, parsing %.0f %%, tokenising %.0f %%, writing %.0f %%\n",
-                    cpu.all(), 100 * cpu.reading / cpu.all(), 100 * cpu.parsing / cpu.all(),
-                    100 * cpu.tokenising / cpu.all(), 100 * cpu.writing / cpu.all());
+    if (parsed.given("output_folder"))
+        run_tasks(parsed, *tokenizer, options, log_interval);
+    else
+        run_one(*tokenizer, options, log_interval);
     return 0;
 }
 

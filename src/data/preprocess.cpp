@@ -138,6 +138,8 @@ void check_options(const PreprocessOptions& options) {
         usage_error("--partitions ", options.partitions, " is out of range; give 1 to 1000");
     if (options.split_sentences) (void)abbreviations_of(options.sentences.language);  // refused here if it is not known
     if (options.json_keys.empty()) usage_error("--json-keys is empty; name at least one key");
+    if (options.bare_names && options.json_keys.size() > 1)
+        usage_error("several --json-keys would write the same files; give one");
     auto keys = options.json_keys;
     std::sort(keys.begin(), keys.end());
     const auto twice = std::adjacent_find(keys.begin(), keys.end());
@@ -164,6 +166,7 @@ std::int64_t records_per_partition(const PreprocessOptions& options, const Input
 }  // namespace
 
 std::string preprocess_output(const PreprocessOptions& options, const std::string& key) {
+    if (options.bare_names) return options.output_prefix;
     return options.output_prefix + "_" + key + (options.split_sentences ? "_sentence" : "_document");
 }
 

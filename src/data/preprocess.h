@@ -8,9 +8,11 @@
 
 #include <cstdint>
 #include <functional>
+#include <optional>
 #include <string>
 #include <vector>
 
+#include "data/indexed_dataset.h"
 #include "data/stage_seconds.h"
 #include "token/sentence_splitter.h"
 #include "token/tokenizer.h"
@@ -21,8 +23,11 @@ struct PreprocessOptions {
     std::vector<std::string> inputs;                // files, patterns, folders, "-" (data/input_files.h)
     std::string input_format = "auto";              // or jsonl, csv, parquet
     std::string output_prefix;                      // files PREFIX_KEY_document.bin and .idx, or _sentence
+    bool bare_names = false;                        // PREFIX.bin and .idx instead; with one key
     std::vector<std::string> json_keys = {"text"};  // of CSV and Parquet: the columns
     bool append_eod = false;                        // after the last sequence of each document that has tokens
+    std::optional<std::int32_t> end_token;          // this one instead of the tokenizer's end of document
+    std::optional<TokenType> token_type;            // instead of what Megatron takes for the vocabulary
     /// Cut texts into sentences (token/sentence_splitter.h): each is a sequence of its own.
     bool split_sentences = false;
     SentenceSplitter::Options sentences;

@@ -38,7 +38,10 @@ void TokenBlock::clear(std::size_t key_count) {
 
 BlockTokenizer::BlockTokenizer(const Tokenizer& tokenizer, const PreprocessOptions& options)
     : encoder_(tokenizer.make_encoder()), line_(options.json_keys), skip_bad_(options.skip_invalid) {
-    if (options.append_eod) eod_ = tokenizer.eod();
+    if (options.end_token)
+        eod_ = options.end_token;
+    else if (options.append_eod)
+        eod_ = tokenizer.eod();
     if (options.split_sentences) splitter_.emplace(options.sentences);
 }
 

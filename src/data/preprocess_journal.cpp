@@ -92,11 +92,18 @@ PreprocessJournal::PreprocessJournal(const Tokenizer& tokenizer, const Preproces
 /// Everything that decides the bytes written, as text. Whether bad records are left out does not, as long as none was.
 const std::string& PreprocessJournal::identity() {
     if (!identity_.empty()) return identity_;
-    nlohmann::json all = {journal_version,         inputs_,
-                          options_.json_keys,      options_.append_eod,
-                          tokenizer_.name(),       tokenizer_.vocab_size(),
-                          tokenizer_.eod(),        tokenizer_.checksum(),
-                          options_.partitions,     options_.partitions > 1 && options_.keep_sequential_samples,
+    nlohmann::json all = {journal_version,
+                          inputs_,
+                          options_.json_keys,
+                          options_.append_eod,
+                          options_.end_token.value_or(-1),
+                          static_cast<int>(options_.token_type.value_or(token_type_for(tokenizer_.vocab_size()))),
+                          tokenizer_.name(),
+                          tokenizer_.vocab_size(),
+                          tokenizer_.eod(),
+                          tokenizer_.checksum(),
+                          options_.partitions,
+                          options_.partitions > 1 && options_.keep_sequential_samples,
                           options_.split_sentences};
     if (options_.split_sentences) {
         all.push_back(options_.sentences.language);

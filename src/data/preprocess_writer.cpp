@@ -11,7 +11,7 @@ PreprocessWriter::PreprocessWriter(const Tokenizer& tokenizer, const PreprocessO
                                    const std::optional<JournalEntry>& earlier)
     : options_(options),
       files_(files),
-      type_(token_type_for(tokenizer.vocab_size())),
+      type_(options.token_type.value_or(token_type_for(tokenizer.vocab_size()))),
       partition_records_(partition_records) {
     for (const std::string& prefix : preprocess_written(options)) {
         const std::size_t i = writers_.size();
