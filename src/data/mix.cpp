@@ -22,6 +22,19 @@ namespace fs = std::filesystem;
 
 constexpr std::uint32_t shuffle_seed = 1234;
 
+std::string absolute(const std::string& path) { return fs::absolute(path).lexically_normal().string(); }
+
+/// Without links and dots, so that equal files have equal paths. The end of it need not be there.
+std::string real_path(const std::string& path) {
+    std::error_code error;
+    std::string real = fs::weakly_canonical(expand_home(path), error).string();
+    if (error) usage_error("cannot read ", path, ": ", error.message());
+    return real;
+}
+
+/// Under which the mixture lists a folder: its last part, which "..", "." and "a/.." do not have as they stand.
+std::string name_of(const std::string& folder) { return base_name(absolute(expand_home(folder))); }
+
 void check(const MixOptions& options) {
     if (options.folders.size() != options.weights.size())
         usage_error("--folders names ", options.folders.size(), " folders and --weights gives ", options.weights.size(),
@@ -33,21 +46,42 @@ void check(const MixOptions& options) {
         if (!std::isfinite(options.weights[i]) || !(options.weights[i] > 0))
             usage_error("--weights: ", options.weights[i], " for ", folder,
                         " is not a number above 0; leave a folder out that should give nothing");
-        const auto [other, is_new] = names.emplace(base_name(folder), folder);
+        const auto [other, is_new] = names.emplace(name_of(folder), folder);
         if (!is_new)
             usage_error("--folders: ", other->second, " and ", folder, " have the same name '", other->first,
                         "', under which the mixture lists them; rename one");
+        const std::string real = real_path(folder);
+        if ((real_path(options.output) + "/").starts_with(real.ends_with('/') ? real : real + "/"))
+            usage_error("--output ", options.output, " is inside --folders ", folder,
+                        ", where the next run would find its links; give a folder outside");
     }
 }
 
-MixFolder collect(const std::string& folder, double weight) {
+/// Real path of a .bin -> the folder of --folders that holds it.
+using Holders = std::map<std::string, std::string>;
+
+/// A pair to which several paths lead counts once, under the first by name. One that an earlier folder holds too has no
+/// share that is its own: UsageError.
+std::vector<std::string> files_of(const std::string& folder, Holders& holders) {
+    std::vector<std::string> paths, files;
+    for (const std::string& prefix : walk_prefixes(folder, /*follow_links=*/true)) paths.push_back(prefix + ".bin");
+    std::sort(paths.begin(), paths.end());
+    for (std::string& path : paths) {
+        const auto [holder, is_new] = holders.emplace(real_path(path), folder);
+        if (!is_new && holder->second != folder)
+            usage_error("--folders: ", holder->second, " and ", folder, " both hold the pair ",
+                        path.substr(0, path.size() - 4), ", which would be taken twice; give folders apart");
+        if (is_new) files.push_back(std::move(path));
+    }
+    return files;
+}
+
+MixFolder collect(const std::string& folder, double weight, Holders& holders) {
     MixFolder found;
     found.path = folder;
     found.weight = weight;
-    for (const std::string& prefix : walk_prefixes(folder, /*follow_links=*/true))
-        found.files.push_back(prefix + ".bin");
+    found.files = files_of(folder, holders);
     if (found.files.empty()) usage_error("no .bin/.idx pair under ", folder);
-    std::sort(found.files.begin(), found.files.end());
     PythonRandom(shuffle_seed).shuffle(found.files);
     for (const std::string& file : found.files) {
         found.sizes.push_back(regular_file_size(file));
@@ -106,7 +140,7 @@ std::string summary_of(const Mixture& mixture, const std::string& output) {
     for (const MixFolder& folder : mixture.folders) {
         if (folder.taken == 0) continue;
         const double share = bytes > 0 ? static_cast<double>(folder.bytes) / static_cast<double>(bytes) : 0.0;
-        shares.emplace_back((output.ends_with('/') ? output : output + "/") + base_name(folder.path),
+        shares.emplace_back((output.ends_with('/') ? output : output + "/") + name_of(folder.path),
                             python_round(share, 4));
     }
     const auto size = static_cast<double>(bytes);
@@ -115,8 +149,6 @@ std::string summary_of(const Mixture& mixture, const std::string& output) {
                " Billion Tokens (x2 if Vocab < 65536) | Resulting mixture is ", python_repr(shares));
 }
 
-std::string absolute(const std::string& path) { return fs::absolute(path).lexically_normal().string(); }
-
 /// Link -> what it shows to, for both files of every pair taken.
 std::map<std::string, std::string> links_of(const Mixture& mixture, const std::string& output) {
     std::map<std::string, std::string> links;
@@ -124,7 +156,7 @@ std::map<std::string, std::string> links_of(const Mixture& mixture, const std::s
         for (std::int64_t i = 0; i < folder.taken; ++i) {
             const std::string& file = folder.files[static_cast<std::size_t>(i)];
             const std::string link =
-                (fs::path(output) / base_name(folder.path) / path_inside(file, folder.path)).string();
+                (fs::path(output) / name_of(folder.path) / path_inside(file, folder.path)).string();
             for (const char* suffix : {".bin", ".idx"})
                 links.emplace(link.substr(0, link.size() - 4) + suffix,
                               absolute(file.substr(0, file.size() - 4) + suffix));
@@ -162,8 +194,9 @@ Mixture choose_mixture(const MixOptions& options) {
     double sum = 0;
     for (const double weight : options.weights) sum += weight;
     Mixture mixture;
+    Holders holders;
     for (std::size_t i = 0; i < options.folders.size(); ++i)
-        mixture.folders.push_back(collect(options.folders[i], options.weights[i] / sum));
+        mixture.folders.push_back(collect(options.folders[i], options.weights[i] / sum, holders));
     take_files(mixture, options.fill_up);
     mixture.summary = summary_of(mixture, options.output);
     return mixture;

@@ -36,7 +36,8 @@ struct Mixture {
     std::string summary;      // the line in dataset_mixture_summary.txt
 };
 
-/// Chooses files; writes nothing. UsageError for weights that do not match and folders without a pair.
+/// Chooses files; writes nothing. A pair to which several links of a folder lead counts once. UsageError for weights
+/// that do not match, folders without a pair, a pair that two folders hold, and an output folder inside one of them.
 Mixture choose_mixture(const MixOptions& options);
 
 /// Chooses and writes to the output folder, created if needed:

@@ -131,6 +131,35 @@ TEST_F(Mix, RelativeFoldersGiveLinksThatLead) {
     EXPECT_EQ(IndexedDataset(folder_ / "deep/er/out/b/f2").index().tokens(), 13);
 }
 
+TEST_F(Mix, CountsAPairOnceByWhateverPath) {
+    std::filesystem::create_directory_symlink(folder_ / "c", folder_ / "b/again");
+    std::filesystem::create_directory_symlink(folder_ / "c", folder_ / "b/and_again");
+    MixOptions chosen = options({1, 1});
+    chosen.folders.pop_back();
+    chosen.fill_up = true;
+    EXPECT_EQ(choose_mixture(chosen).folders[1].files.size(), 5u + 8u);
+    expect_usage_error([&] { choose_mixture(options({1, 1, 1})); }, {"/b and ", "/c both hold the pair", "c/f0"});
+    chosen.folders = {folder_ / "a", folder_ / "a/x"};
+    expect_usage_error([&] { choose_mixture(chosen); }, {"/a and ", "/a/x both hold the pair", "a/x/f1"});
+    chosen.folders = {folder_ / "a", folder_ / "c"};
+    chosen.output = folder_ / "a/x/../mixture";
+    expect_usage_error([&] { write_mixture(chosen); }, {"--output", "mixture", "inside --folders", "/a"});
+    EXPECT_FALSE(std::filesystem::exists(folder_ / "a/mixture"));
+}
+
+TEST_F(Mix, LinksStayInsideTheOutput) {
+    const auto before = std::filesystem::current_path();
+    std::filesystem::create_directory(folder_ / "a/empty");
+    std::filesystem::current_path(folder_ / "a/empty");
+    MixOptions chosen = options({1, 1});
+    chosen.folders = {"..", "../../b/."};
+    EXPECT_NO_THROW(write_mixture(chosen));
+    std::filesystem::current_path(before);
+    EXPECT_EQ(IndexedDataset(folder_ / "out/b/f2").index().tokens(), 13);
+    EXPECT_EQ(IndexedDataset(folder_ / "out/a/f2").index().tokens(), 2);
+    EXPECT_FALSE(std::filesystem::exists(folder_ / "f2.bin"));
+}
+
 TEST_F(Mix, RefusesWhatCannotBeMeant) {
     expect_usage_error([&] { choose_mixture(options({1, 2})); }, {"--folders", "3", "2", "one for each"});
     expect_usage_error([&] { choose_mixture(options({1, 0, 2})); }, {"--weights", "above 0"});
