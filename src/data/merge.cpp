@@ -34,8 +34,10 @@ std::vector<std::string> pairs_in_folder(const std::string& folder, const std::s
     const fs::path output = fs::path(output_prefix).lexically_normal();
     for (fs::directory_iterator entry(folder, error), end; !error && entry != end; entry.increment(error)) {
         std::error_code ignored;
-        if (!entry->is_regular_file(ignored)) continue;
         const std::string path = entry->path().string();
+        if (entry->is_symlink(ignored) && !fs::exists(path, ignored))
+            usage_error(path, ": is a link to a file that is not there; restore the file or remove the link");
+        if (!entry->is_regular_file(ignored)) continue;
         if (is_remainder_of(entry->path().lexically_normal().string(), output.string())) continue;
         const std::string suffix = entry->path().extension().string();
         if (suffix != ".bin" && suffix != ".idx")

@@ -92,6 +92,16 @@ TEST_F(Merge, RefusesWhatIsNotPairs) {
     expect_usage_error([&] { merge_datasets(elsewhere); }, {"nowhere", "not a folder"});
 }
 
+TEST_F(Merge, FollowsLinksAndNamesThoseThatLeadNowhere) {
+    write_corpus(folder_ / "real", {Ids{1, 2}});
+    write_corpus(folder_ / "in/x", {Ids{3}});
+    for (const char* suffix : {".bin", ".idx"})
+        std::filesystem::create_symlink((folder_ / "real") + suffix, (folder_ / "in/link") + suffix);
+    EXPECT_EQ(merge_datasets(options()).tokens, 3);
+    for (const char* suffix : {".bin", ".idx"}) std::filesystem::remove((folder_ / "real") + suffix);
+    expect_usage_error([&] { merge_datasets(options()); }, {"in/link", "link to a file that is not there"});
+}
+
 TEST_F(Merge, NeverMergesItsOwnOutput) {
     write_corpus(folder_ / "in/x", {Ids{1}});
     MergeOptions inside = options();
