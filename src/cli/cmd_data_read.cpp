@@ -1,6 +1,7 @@
 // teratron data inspect | export.
 #include <algorithm>
 #include <cstdio>
+#include <filesystem>
 #include <nlohmann/json.hpp>
 
 #include "cli/cmd_data.h"
@@ -99,6 +100,16 @@ std::int64_t not_negative(const ParsedArgs& args, const std::string& name) {
     return value;
 }
 
+/// The output may be none of the files that are read, by whatever name or link it is called.
+void refuse_input_as_output(const std::string& output, const std::string& prefix, const ParsedArgs& args) {
+    for (const std::string& input : {prefix + ".bin", prefix + ".idx", args.text("vocab_file"), args.text("merge_file"),
+                                     args.text("tokenizer_model")}) {
+        std::error_code not_there;
+        if (std::filesystem::equivalent(output, input, not_there))
+            usage_error("--output ", output, " is ", input, ", which is read; give another file");
+    }
+}
+
 }  // namespace
 
 int cmd_data_inspect(const CommandArgs& args) {
@@ -170,8 +181,9 @@ int cmd_data_export(const CommandArgs& args) {
     if (!tokenizer && options.format != ExportFormat::ids)
         usage_error("data export --format ", format, " needs the tokenizer the file was made with: give ",
                     "--tokenizer-type and its files, or --format ids");
-    const IndexedDataset data(prefix_of(parsed.text("prefix")));
-    const std::string output = parsed.text("output");
+    const std::string prefix = prefix_of(parsed.text("prefix")), output = parsed.text("output");
+    refuse_input_as_output(output, prefix, parsed);
+    const IndexedDataset data(prefix);
     ExportResult result;
     if (output.empty()) {
         result = export_dataset(data, tokenizer.get(), options,

@@ -86,6 +86,16 @@ TEST_F(Data, ExportsText) {
     expect_refusal(data({"export", "b/two_text_document"}), "--tokenizer-type");
 }
 
+TEST_F(Data, ExportNeverWritesOverWhatItReads) {
+    const std::string pair = folder_ / "b/two_text_document", bin = read_file(pair + ".bin");
+    std::filesystem::create_symlink(pair + ".bin", folder_ / "soft");
+    std::filesystem::create_hard_link(pair + ".idx", folder_ / "hard");
+    for (const char* output : {"b/two_text_document.bin", "a/../b/two_text_document.idx", "soft", "hard"})
+        expect_refusal(data({"export", "b/two_text_document", "--format", "ids", "--output", output}), "which is read");
+    EXPECT_EQ(read_file(pair + ".bin"), bin);
+    EXPECT_EQ(data({"export", "b/two_text_document", "--format", "ids", "--output", "new"}).exit_code, 0);
+}
+
 TEST_F(Data, SplitsWork) {
     std::filesystem::create_directory(folder_ / "raw");
     write_file(folder_ / "raw/x.parquet", "12345");
