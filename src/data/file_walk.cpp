@@ -1,6 +1,7 @@
 #include "data/file_walk.h"
 
 #include <dirent.h>
+#include <fnmatch.h>
 #include <sys/stat.h>
 
 #include <algorithm>
@@ -67,7 +68,45 @@ class Walker {
     std::vector<FolderId> above_;  // folders being listed, outermost first
 };
 
+/// The paths that match a pattern whose first part, up to the byte `at`, has been turned into `folder` (empty, or with
+/// a slash at its end).
+void add_matches(const std::string& pattern, std::size_t at, const std::string& folder, std::vector<std::string>& out) {
+    const std::size_t slash = std::min(pattern.find('/', at), pattern.size());
+    const std::string part = pattern.substr(at, slash - at);
+    const auto go_on = [&](const std::string& path) {
+        if (slash == pattern.size())
+            out.push_back(path);
+        else
+            add_matches(pattern, slash + 1, path + "/", out);
+    };
+    const auto is_no_match = [] { return errno == ENOENT || errno == ENOTDIR; };
+    if (part.find_first_of("*?[\\") == std::string::npos) {
+        struct stat info {};
+        const std::string path = folder + part;
+        if (path.empty() || ::lstat(path.c_str(), &info) == 0) return go_on(path);
+        if (!is_no_match()) usage_error("cannot read ", path, ": ", std::strerror(errno));
+        return;
+    }
+    const std::string place = folder.empty() ? "." : folder;
+    const std::unique_ptr<DIR, int (*)(DIR*)> open(::opendir(place.c_str()), &::closedir);
+    if (!open && is_no_match()) return;
+    if (!open) usage_error("cannot read ", place, ": ", std::strerror(errno));
+    std::vector<std::string> names;
+    errno = 0;
+    while (const dirent* entry = ::readdir(open.get())) names.emplace_back(entry->d_name);
+    if (errno != 0) usage_error("cannot read ", place, ": ", std::strerror(errno));
+    for (const std::string& name : names)
+        if (::fnmatch(part.c_str(), name.c_str(), FNM_PERIOD) == 0) go_on(folder + name);
+}
+
 }  // namespace
+
+std::vector<std::string> matching_paths(const std::string& pattern) {
+    std::vector<std::string> paths;
+    add_matches(pattern, 0, "", paths);
+    std::sort(paths.begin(), paths.end());
+    return paths;
+}
 
 std::string expand_home(const std::string& path) {
     const char* home = std::getenv("HOME");

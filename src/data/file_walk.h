@@ -7,6 +7,10 @@
 
 namespace tera {
 
+/// What matches a pattern of * ? [...] as in a shell, sorted by name. UsageError if a folder that could hold a match
+/// cannot be read, which glob() passes over.
+std::vector<std::string> matching_paths(const std::string& pattern);
+
 /// The files under a folder in the order of Python's os.walk: those of the folder as the system lists them, then its
 /// sub-folders likewise. Paths begin with `folder` as it was given ("~" stands for the home folder). Links to folders
 /// are entered if follow_links; one that leads back to where it came from is not. UsageError if a folder cannot be

@@ -1,6 +1,5 @@
 #include "data/input_files.h"
 
-#include <glob.h>
 #include <sys/stat.h>
 
 #include <algorithm>
@@ -51,6 +50,11 @@ InputFile describe(const std::string& path, const std::string& format) {
         file.size = bytes.stored_size();
         beginning = bytes.peek();
     }
+    if (format == "auto" && !is_pipe && kind_suffix(path) == "parquet" && !is_parquet(beginning)) {
+        if (packing_of(beginning) != Packing::plain) usage_error(path, ": packed Parquet is not read; unpack it first");
+        usage_error(path, ": does not begin as a Parquet file does, though its name says that it is one; is it cut? ",
+                    "If it is something else, rename it or give --input-format");
+    }
     if (format != "auto") {
         file.format = format == "csv"       ? InputFormat::csv
                       : format == "parquet" ? InputFormat::parquet
@@ -61,16 +65,6 @@ InputFile describe(const std::string& path, const std::string& format) {
         file.format = InputFormat::csv;
     }
     return file;
-}
-
-std::vector<std::string> matches(const std::string& pattern) {
-    glob_t found{};
-    const int status = ::glob(pattern.c_str(), 0, nullptr, &found);
-    std::vector<std::string> paths(found.gl_pathv, found.gl_pathv + found.gl_pathc);
-    ::globfree(&found);
-    if (status == GLOB_NOSPACE) throw std::bad_alloc();
-    std::sort(paths.begin(), paths.end());
-    return paths;
 }
 
 void add_folder(const std::string& folder, const std::string& format, FoundInputs& out) {
@@ -103,7 +97,7 @@ FoundInputs find_inputs(const std::vector<std::string>& words, const std::string
         struct stat info {};
         const bool exists = path == "-" || ::stat(path.c_str(), &info) == 0;
         if (!exists && path.find_first_of("*?[") != std::string::npos) {
-            const std::vector<std::string> found = matches(path);
+            const std::vector<std::string> found = matching_paths(path);
             if (found.empty()) usage_error("--input ", word, ": no file matches this pattern");
             for (const std::string& match : found) {
                 struct stat inner {};

@@ -127,6 +127,37 @@ TEST_F(Inputs, FilesPatternsAndFolders) {
     EXPECT_EQ(firsts(), counting(4));
 }
 
+// A folder that cannot be entered, for whoever runs this: a link to itself.
+TEST_F(Inputs, PatternsPassNoFolderOver) {
+    spill(folder_ / "in/deep/a.jsonl", json_lines(0, 2));
+    spill(folder_ / "in/deep/.hidden.jsonl", json_lines(9, 1));
+    spill(folder_ / "in/file", "where the pattern has a folder");
+    for (const char* pattern : {"in/*/*.jsonl", "in/*/a.jsonl", "i?/d*//[a]*", "in/*/\\a.json?"}) {
+        preprocess(tokenizer_, options({pattern}));
+        EXPECT_EQ(firsts(), counting(2)) << pattern;
+    }
+    std::filesystem::create_symlink("nowhere", folder_ / "in/dangling");  // holds nothing, and is not hidden trouble
+    preprocess(tokenizer_, options({"in/*/*.jsonl"}));
+    std::filesystem::create_symlink("loop", folder_ / "in/loop");
+    for (const char* pattern : {"in/*/*.jsonl", "in/*/a.jsonl"})
+        expect_usage_error([&] { preprocess(tokenizer_, options({pattern})); }, {"cannot read", "in/loop"});
+}
+
+TEST_F(Inputs, ParquetThatDoesNotBeginAsSuch) {
+    spill(folder_ / "in/a.parquet", "");
+    expect_usage_error([&] { preprocess(tokenizer_, options({"in"})); }, {"in/a.parquet", "is it cut?"});
+    spill(folder_ / "in/a.parquet", "PA");
+    expect_usage_error([&] { preprocess(tokenizer_, options({"in/a.parquet"})); }, {"in/a.parquet", "is it cut?"});
+    spill(folder_ / "in/b.parquet.gz", gzip("PAR1", 100));
+    expect_usage_error([&] { preprocess(tokenizer_, options({"in/b.*"})); },
+                       {"in/b.parquet.gz", "packed Parquet is not read; unpack it first"});
+    auto chosen = options({"in/a.parquet"});
+    chosen.input_format = "jsonl";
+    spill(folder_ / "in/a.parquet", json_lines(0, 2));
+    preprocess(tokenizer_, chosen);
+    EXPECT_EQ(firsts(), counting(2));
+}
+
 TEST_F(Inputs, NamedPipesAreReadOnce) {
     const std::string path = folder_ / "in/pipe.csv";
     ASSERT_EQ(::mkfifo(path.c_str(), 0600), 0);
