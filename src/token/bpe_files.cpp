@@ -104,7 +104,13 @@ BpeMerges parse_merges(std::string_view bytes, const std::string& file) {
     BpeMerges merges;
     bool terminated = false;
     const std::string_view header = take_line(bytes, terminated);
-    if (!header.starts_with("#version") && split_blanks(header).size() == 2)
+    const bool has_header = header.starts_with("#version");
+    const auto refuse = [&] {
+        usage_error(file, ": holds no merges; expected a header \"#version: 0.2\" and one pair of tokens a line; ",
+                    "is it the vocabulary?");
+    };
+    if (split_blanks(header) == std::vector<std::string_view>{"{"}) refuse();  // the lines of JSON may look like pairs
+    if (!has_header && split_blanks(header).size() == 2)
         merges.warnings.push_back(cat(file, ": line 1 (\"", shown(header),
                                       "\") is taken as the header and not as a merge; begin the file with "
                                       "\"#version: 0.2\""));
@@ -122,6 +128,7 @@ BpeMerges parse_merges(std::string_view bytes, const std::string& file) {
                         "\"");
         merges.pairs.emplace_back(words[0], words[1]);
     }
+    if (merges.pairs.empty() && !has_header) refuse();
     if (merges.pairs.size() >= std::numeric_limits<std::int32_t>::max() / 4) usage_error(file, ": too many merges");
     return merges;
 }

@@ -43,8 +43,14 @@ TEST(Merges, MegatronsReadingRule) {
     using Pairs = std::vector<std::pair<std::string, std::string>>;
     EXPECT_EQ(merges.pairs, (Pairs{{"a", "b"}, {"\u0120", "ab"}, {"x", "y"}}));
     EXPECT_TRUE(merges.warnings.empty());
-    EXPECT_TRUE(parse_merges("", "m").pairs.empty());
     EXPECT_TRUE(parse_merges("#version: 0.2\n", "m").pairs.empty());
+}
+
+TEST(Merges, OtherFilesAreNotMerges) {
+    for (const char* text : {"", "\n", "{\"a\": 0, \"b\": 1}", "{\n  \"a\": 0,\n  \"b\": 1\n}", "a b\n",
+                             "{\n  \"version\": \"1.0\",\n  \"truncation\": null\n}\n"})
+        expect_usage_error([&] { parse_merges(text, "m.txt"); }, {"m.txt", "one pair of tokens a line", "vocabulary?"});
+    EXPECT_EQ(parse_merges("{ }\na b\n", "m").pairs.size(), 1u);  // no header, but merges
 }
 
 TEST(Merges, WhatTheRuleLosesIsSaid) {
