@@ -110,8 +110,11 @@ bool StringFinder::find(std::string_view text, std::size_t from, Match& match) c
     return is_found;
 }
 
-AddedTokenFinder::AddedTokenFinder(std::vector<AddedToken> tokens, const std::vector<std::string>& patterns)
-    : tokens_(std::move(tokens)), finder_(std::vector<std::string_view>(patterns.begin(), patterns.end())) {}
+AddedTokenFinder::AddedTokenFinder(std::vector<AddedToken> tokens, const std::vector<std::string>& patterns,
+                                   bool split_special)
+    : tokens_(std::move(tokens)),
+      finder_(std::vector<std::string_view>(patterns.begin(), patterns.end())),
+      split_special_(split_special) {}
 
 void AddedTokenFinder::split(std::string_view text, std::vector<AddedSplit>& splits) const {
     splits.clear();
@@ -121,6 +124,7 @@ void AddedTokenFinder::split(std::string_view text, std::vector<AddedSplit>& spl
     for (std::size_t from = 0; finder_.find(text, from, match);) {
         from = match.end;
         const AddedToken& token = tokens_[match.index];
+        if (split_special_ && token.special) continue;
         std::size_t begin = match.begin, end = match.end;
         if (token.single_word) {
             const bool touches_left = begin > 0 && is_word_at(text, char_before(text, begin));

@@ -71,8 +71,10 @@ struct AddedSplit {
 class AddedTokenFinder {
   public:
     AddedTokenFinder() = default;
-    /// `patterns[i]` is what to look for to find tokens[i].
-    AddedTokenFinder(std::vector<AddedToken> tokens, const std::vector<std::string>& patterns);
+    /// `patterns[i]` is what to look for to find tokens[i]. With `split_special`, special tokens stay text where they
+    /// are found.
+    AddedTokenFinder(std::vector<AddedToken> tokens, const std::vector<std::string>& patterns,
+                     bool split_special = false);
 
     bool empty() const { return finder_.empty(); }
     /// Replaces `splits`; what they leave out is nothing but white space that a token took.
@@ -81,6 +83,7 @@ class AddedTokenFinder {
   private:
     std::vector<AddedToken> tokens_;
     StringFinder finder_;
+    bool split_special_ = false;
 };
 
 }  // namespace tera

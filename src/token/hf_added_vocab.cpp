@@ -31,7 +31,7 @@ std::int32_t HfAddedVocab::add(AddedToken token) {
     return id;
 }
 
-void HfAddedVocab::build_finders(const Normalizer& normalizer) {
+void HfAddedVocab::build_finders(const Normalizer& normalizer, bool split_special) {
     std::vector<AddedToken> tokens[2];
     std::vector<std::string> patterns[2];
     std::unordered_set<std::string> seen[2];
@@ -46,8 +46,8 @@ void HfAddedVocab::build_finders(const Normalizer& normalizer) {
         tokens[token.normalized].push_back(token);
         patterns[token.normalized].push_back(std::move(pattern));
     }
-    raw_ = AddedTokenFinder(std::move(tokens[0]), patterns[0]);
-    normalized_ = AddedTokenFinder(std::move(tokens[1]), patterns[1]);
+    raw_ = AddedTokenFinder(std::move(tokens[0]), patterns[0], split_special);
+    normalized_ = AddedTokenFinder(std::move(tokens[1]), patterns[1], split_special);
 }
 
 std::optional<std::int32_t> HfAddedVocab::id_of(const std::string& token) const {

@@ -24,8 +24,9 @@ class HfAddedVocab {
     /// Adds a token, or gives one that is there these properties. Its id is that of the vocabulary, else the next free
     /// one. Returns the id, or -1 for the empty token, which is left out.
     std::int32_t add(AddedToken token);
-    /// To be called once, when all tokens are there. UsageError if two cannot be told apart.
-    void build_finders(const Normalizer& normalizer);
+    /// To be called once, when all tokens are there; special ones are not found in text with `split_special`.
+    /// UsageError if two cannot be told apart.
+    void build_finders(const Normalizer& normalizer, bool split_special);
 
     std::optional<std::int32_t> id_of(const std::string& token) const;
     bool is_added(const std::string& token) const { return id_of_added_.contains(token); }

@@ -154,7 +154,7 @@ void HuggingFaceTokenizer::add_tokens(const TokenizerJson& json) {
     for (const AddedToken& token : config_.listed_tokens) vocab_.add(token);
     for (const AddedToken& token : config_.special_tokens)
         if (!vocab_.is_added(token.content)) vocab_.add(token);
-    vocab_.build_finders(normalizer_);
+    vocab_.build_finders(normalizer_, config_.split_special_tokens);
 }
 
 void HuggingFaceTokenizer::list_tokens(const TokenizerJson& json) {

@@ -45,6 +45,7 @@ class ConfigReader {
         }
         if (config_.contains("tokenizer_class") && config_["tokenizer_class"].is_string())
             result_.tokenizer_class = config_["tokenizer_class"].get<std::string>();
+        result_.split_special_tokens = JsonObject(config_, where).boolean("split_special_tokens", false);
         read_named(where);
         read_extra(where);
         if (result_.eos.empty()) read_generation_config();

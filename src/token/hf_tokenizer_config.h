@@ -20,6 +20,7 @@ struct HfTokenizerConfig {
     std::vector<AddedToken> special_tokens;
     std::string bos, eos, pad, sep, cls, mask, unk;  // empty: none
     std::optional<std::int32_t> eos_id;              // of generation_config.json, where nothing names a token
+    bool split_special_tokens = false;               // special tokens inside text are text
     std::vector<TokenizerFile> files;                // as read
 };
 

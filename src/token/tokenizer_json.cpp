@@ -15,6 +15,11 @@ namespace {
 
 constexpr std::int64_t largest_id = (std::int64_t{1} << 24) - 1;
 
+constexpr const char* wanted_file =
+    "; HuggingFaceTokenizer wants a tokenizer.json (a vocab.json goes with GPT2BPETokenizer, a SentencePiece model "
+    "with "
+    "Llama2Tokenizer or SentencePieceTokenizer)";
+
 /// A token in an error message: at most 40 bytes.
 std::string shown(std::string_view token) {
     return replace_invalid_utf8(token.substr(0, 40)) + (token.size() > 40 ? "..." : "");
@@ -90,15 +95,21 @@ class Reader {
                 result_.post_processor = read_value("post_processor");
             } else if (key == "decoder") {
                 result_.decoder = read_value("decoder");
+            } else if (key == "version") {
+                const nlohmann::json version = read_value("version");
+                if (version != "1.0")
+                    usage_error(result_.file, ": version ", version.dump(), " is not known; there is \"1.0\"");
             } else {
-                scan_.skip_value();  // version, truncation, padding
+                scan_.skip_value();  // truncation, padding
             }
         });
         scan_.expect_end();
-        if (!has_model) usage_error(result_.file, ": has no \"model\"; is it a tokenizer.json?");
+        if (!has_model) usage_error(result_.file, ": has no \"model\"", wanted_file);
         check_model();
         return std::move(result_);
     }
+
+    bool has_vocab() const { return has_vocab_; }
 
   private:
     /// read_member(key) reads the value.
@@ -212,8 +223,11 @@ class Reader {
     void read_added_tokens(const nlohmann::json& list) {
         if (list.is_null()) return;
         if (!list.is_array()) usage_error(result_.file, ": added_tokens must be a list");
-        for (const auto& token : list)
-            result_.added_tokens.push_back(parse_added_token(JsonObject(token, result_.file + ": added_tokens")));
+        for (const auto& token : list) {
+            const JsonObject json(token, result_.file + ": added_tokens");
+            if (json.integer("id", 0) < 0) json.fail("id", "must not be negative");
+            result_.added_tokens.push_back(parse_added_token(json));
+        }
     }
 
     void check_model() {
@@ -269,11 +283,12 @@ AddedToken parse_added_token(const JsonObject& json) {
 
 TokenizerJson parse_tokenizer_json(std::string_view bytes, const std::string& file) {
     const std::size_t bad = find_invalid_utf8(bytes);
-    if (bad != std::string_view::npos) usage_error(file, ": byte ", bad, " is not valid UTF-8");
+    if (bad != std::string_view::npos) usage_error(file, ": byte ", bad, " is not valid UTF-8", wanted_file);
+    Reader reader(bytes, file);
     try {
-        return Reader(bytes, file).read();
+        return reader.read();
     } catch (const JsonSyntaxError& error) {
-        usage_error(file, ": byte ", error.offset(), ": ", error.what());
+        usage_error(file, ": byte ", error.offset(), ": ", error.what(), reader.has_vocab() ? "" : wanted_file);
     }
 }
 

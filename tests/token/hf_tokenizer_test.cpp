@@ -215,6 +215,8 @@ INSTANTIATE_TEST_SUITE_P(
         Refusal{"UnknownToken", "/model/unk_token", R"("[X]")", "\"[X]\" is not in the vocabulary"},
         Refusal{"TwoOfOneId", "/model/vocab/b", "1", "id 1 is given to"},
         Refusal{"IdOutOfRange", "/model/vocab/b", "99999999999", "is not in 0.."},
+        Refusal{"Version", "/version", R"("2.0")", "version \"2.0\" is not known"},
+        Refusal{"NegativeId", "/added_tokens/0/id", "-3", "\"id\" must not be negative"},
         Refusal{"EmptyVocab", "/model/vocab", "{}", "the vocabulary is empty"},
         Refusal{"Suffix", "/model", R"({"type": "BPE", "vocab": {"a": 0}, "merges": [], "end_of_word_suffix": "</w>"})",
                 "end_of_word_suffix is not supported"},
@@ -239,6 +241,29 @@ TEST(HuggingFaceTokenizer, BrokenFilesAreRefused) {
         folder.write_text("tokenizer.json", text);
         expect_usage_error([&] { folder.load(); }, {"tokenizer.json"});
     }
+}
+
+TEST(HuggingFaceTokenizer, OtherFilesAreToldWhatIsWanted) {
+    const Folder folder;
+    for (const char* text : {"\n\x0e\n\x05<unk>\xff", R"({"a": 0, "b": 1})", R"({"a": 0, "model": 1})"}) {
+        folder.write_text("tokenizer.json", text);
+        expect_usage_error([&] { folder.load(); }, {"wants a tokenizer.json", "GPT2BPETokenizer", "Llama2Tokenizer"});
+    }
+}
+
+// What transformers 5 gives.
+TEST(HuggingFaceTokenizer, SpecialTokensStayTextIfTheConfigurationSaysSo) {
+    const Folder folder;
+    json file = small();
+    file["added_tokens"].push_back({{"id", 7}, {"content", "[X]"}, {"special", false}, {"normalized", false}});
+    folder.write("tokenizer.json", file);
+    folder.write("tokenizer_config.json", {{"eos_token", "</s>"}, {"split_special_tokens", false}});
+    const char* text = "ab </s>[X] <s>[X]a</s>";
+    EXPECT_EQ(encode(*folder.load(), text), (Ids{3, 5, 7, 4, 7, 1, 5}));
+    folder.write("tokenizer_config.json", {{"eos_token", "</s>"}, {"split_special_tokens", true}});
+    EXPECT_EQ(encode(*folder.load(), text), (Ids{3, 5, 7, 4, 7, 0}));
+    folder.write("tokenizer_config.json", {{"eos_token", "</s>"}, {"split_special_tokens", "yes"}});
+    expect_usage_error([&] { folder.load(); }, {"tokenizer_config.json", "split_special_tokens"});
 }
 
 TEST(HuggingFaceTokenizer, Gpt2OfTheHub) {
