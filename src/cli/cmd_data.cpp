@@ -161,6 +161,8 @@ int split(const CommandArgs& args) {
     std::printf("Total number of files filtered to tokenize: %lld (%.2f GB)\n", static_cast<long long>(found.files()),
                 static_cast<double>(found.size()) / 1e9);
     std::printf("Splitting %lld into %zu dumps...\n", static_cast<long long>(found.files()), found.dumps.size());
+    if (static_cast<std::int64_t>(found.dumps.size()) < options.dumps)
+        std::printf("There are no files for more of the %lld dumps asked for\n", static_cast<long long>(options.dumps));
     write_split(options, found);
     for (std::size_t i = 0; i < found.dumps.size(); ++i)
         std::printf("[ Dump %zu | %.2f GB | %zu Files ]\n", i, static_cast<double>(found.dumps[i].size) / 1e9,

@@ -92,6 +92,8 @@ std::vector<WorkDump> balance(std::vector<WorkFile> files, std::int64_t dumps) {
         least->size += file.size;
         least->files.push_back(std::move(file));
     }
+    // Files without a byte all go to the same dump, which may leave others without any file.
+    std::erase_if(result, [](const WorkDump& dump) { return dump.files.empty(); });
     return result;
 }
 

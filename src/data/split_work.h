@@ -33,7 +33,8 @@ struct WorkSplit {
     std::int64_t size() const;
 };
 
-/// Each file, the largest first, to the dump that has least so far (the first of equals).
+/// Each file, the largest first, to the dump that has least so far (the first of equals). Dumps that get no file are
+/// left out.
 std::vector<WorkDump> balance(std::vector<WorkFile> files, std::int64_t dumps);
 
 /// UsageError if no file passes the filters.

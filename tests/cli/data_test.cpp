@@ -106,6 +106,9 @@ TEST_F(Data, SplitsWork) {
     EXPECT_TRUE(contains(run.out, "Splitting 2 into 2 dumps...\n")) << run.out;
     EXPECT_EQ(read_file(folder_ / "meta/dumps/paths_file_1.txt"), "y.parquet\n");
     EXPECT_EQ(read_file(folder_ / "meta/raw-dataset-link/x.parquet"), "12345");
+    const Outcome many =
+        data({"split-work", "--dataset-folder", "raw", "--preprocessing-metadata-folder", "meta", "--n-dumps", "9"});
+    EXPECT_TRUE(contains(many.out, "Splitting 2 into 2 dumps...\nThere are no files for more of the 9")) << many.out;
 }
 
 TEST_F(Data, EveryPartHasHelp) {

@@ -88,6 +88,12 @@ TEST_F(SplitWorkFiles, FiltersByPartsOfThePath) {
 TEST_F(SplitWorkFiles, NeverMakesEmptyDumps) {
     options_.dumps = 100;
     EXPECT_EQ(split_work(options_).dumps.size(), 4u);
+    options_.format = "jsonl";
+    put("fr/empty.jsonl", 0);
+    put("fr/void.jsonl", 0);
+    EXPECT_EQ(split_work(options_).dumps.size(), 3u);
+    EXPECT_EQ(split_work(options_).files(), 4);
+    options_.format = "parquet";
     options_.dumps = 0;  // one per 150 GB begun
     EXPECT_EQ(split_work(options_).dumps.size(), 1u);
 }
