@@ -1,6 +1,7 @@
 #include "data/export.h"
 
 #include <algorithm>
+#include <optional>
 #include <vector>
 
 #include "core/error.h"
@@ -39,7 +40,12 @@ std::string ids_line(const Document& document) {
 class TextMaker {
   public:
     TextMaker(const std::string& path, const Tokenizer& tokenizer, const ExportOptions& options)
-        : path_(path), tokenizer_(tokenizer), options_(options), key_(json_string(options.key)) {}
+        : path_(path),
+          tokenizer_(tokenizer),
+          options_(options),
+          key_(json_string(options.key)),
+          before_(tokenizer.ids_before()),
+          behind_(tokenizer.ids_behind()) {}
 
     /// `d` is for messages.
     std::string text(Document& document, std::int64_t d, bool& is_valid) const {
@@ -49,7 +55,7 @@ class TextMaker {
         std::vector<std::string> parts;
         for (const auto& ids : document) {
             check_ids(ids, d);
-            std::string bytes = tokenizer_.decode(ids);
+            std::string bytes = tokenizer_.decode(own_ids(ids));
             if (find_invalid_utf8(bytes) != std::string_view::npos) {
                 is_valid = false;
                 bytes = replace_invalid_utf8(bytes);
@@ -60,6 +66,15 @@ class TextMaker {
     }
 
   private:
+    /// Without what the tokenizer puts around every text, which encoding the text again would put there twice.
+    std::span<const std::int32_t> own_ids(std::span<const std::int32_t> ids) const {
+        if (ids.size() >= before_.size() && std::equal(before_.begin(), before_.end(), ids.begin()))
+            ids = ids.subspan(before_.size());
+        if (ids.size() >= behind_.size() && std::equal(behind_.rbegin(), behind_.rend(), ids.rbegin()))
+            ids = ids.first(ids.size() - behind_.size());
+        return ids;
+    }
+
     void check_ids(const std::vector<std::int32_t>& ids, std::int64_t d) const {
         for (const std::int32_t id : ids) {
             if (id < 0 || id >= tokenizer_.vocab_size())
@@ -86,6 +101,7 @@ class TextMaker {
     const Tokenizer& tokenizer_;
     const ExportOptions& options_;
     std::string key_;
+    std::vector<std::int32_t> before_, behind_;
 };
 
 }  // namespace
@@ -100,13 +116,13 @@ ExportResult export_dataset(const IndexedDataset& data, const Tokenizer* tokeniz
     const std::int64_t count = options.count < 0 ? left : std::min(options.count, left);
     ExportResult result;
     Document document;
+    std::optional<TextMaker> maker;
+    if (options.format != ExportFormat::ids) maker.emplace(data.path(), *tokenizer, options);
     for (std::int64_t d = options.first; d < options.first + count; ++d) {
         read_document(data, d, document);
         for (const auto& ids : document) result.tokens += static_cast<std::int64_t>(ids.size());
         bool is_valid = true;
-        write(options.format == ExportFormat::ids
-                  ? ids_line(document)
-                  : TextMaker(data.path(), *tokenizer, options).text(document, d, is_valid));
+        write(maker ? maker->text(document, d, is_valid) : ids_line(document));
         ++result.documents;
         if (!is_valid) ++result.invalid;
     }

@@ -34,6 +34,8 @@ class HuggingFaceTokenizer : public Tokenizer {
     std::optional<std::int32_t> sep() const override { return id_of(config_.sep); }
     std::optional<std::int32_t> mask() const override { return id_of(config_.mask); }
     std::vector<std::int32_t> sentinels() const override;
+    std::vector<std::int32_t> ids_before() const override { return post_processor_.before; }
+    std::vector<std::int32_t> ids_behind() const override { return post_processor_.after; }
     std::string name() const override { return "HuggingFaceTokenizer"; }
     std::vector<TokenizerFile> files() const override { return config_.files; }
     /// One line each, to be shown.

@@ -67,6 +67,9 @@ class Tokenizer {
     virtual std::optional<std::int32_t> mask() const { return std::nullopt; }  // BERT: in place of a masked token
     /// T5: <extra_id_0>, <extra_id_1>, ... as many as --vocab-extra-ids.
     virtual std::vector<std::int32_t> sentinels() const { return {}; }
+    /// What encode() puts before and behind the ids of every text, as far as decode() shows it.
+    virtual std::vector<std::int32_t> ids_before() const { return {}; }
+    virtual std::vector<std::int32_t> ids_behind() const { return {}; }
     virtual std::string name() const = 0;  // the --tokenizer-type
     /// What to put beside a checkpoint so that Hugging Face programs find the tokenizer; empty if there is no such
     /// form.

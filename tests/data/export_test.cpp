@@ -6,6 +6,7 @@
 #include "data/tools_fixture.h"
 #include "support/expect_usage_error.h"
 #include "support/temp_folder.h"
+#include "token/hf_tokenizer.h"
 
 namespace tera {
 namespace {
@@ -77,6 +78,34 @@ class ExportForms : public ::testing::Test {
     TempFolder folder_;
     ExportResult result_;
 };
+
+// Llama 2 puts <s> before every text and BERT [CLS] and [SEP] around it.
+TEST(Export, LeavesOutWhatThePostProcessorAdds) {
+    TempFolder folder;
+    const std::string lines =
+        "{\"text\": \"the fox\"}\n{\"text\": [\"the\", \"fox the\"]}\n{\"text\": \"the <s> fox\"}\n";
+    spill(folder / "in.jsonl", lines);
+    for (const char* name : {"llama2", "bert"}) {
+        const auto tokenizer = load_hugging_face_tokenizer(std::string(TERA_SOURCE_DIR) + "/tests/golden/hf/" + name);
+        ASSERT_FALSE(tokenizer->ids_before().empty()) << name;
+        for (const bool append_eod : {false, true}) {
+            PreprocessOptions options;
+            options.inputs = {folder / "in.jsonl"};
+            options.output_prefix = folder / "out";
+            options.append_eod = append_eod;
+            preprocess(*tokenizer, options);
+            const std::string first = slurp(folder / "out_text_document.bin");
+            std::string back;
+            export_dataset(IndexedDataset(folder / "out_text_document"), tokenizer.get(), {},
+                           [&](std::string_view text) { back += text; });
+            EXPECT_EQ(back.substr(0, 20), lines.substr(0, 20)) << name;
+            options.inputs = {folder / "back.jsonl"};
+            spill(options.inputs[0], back);
+            preprocess(*tokenizer, options);
+            EXPECT_TRUE(slurp(folder / "out_text_document.bin") == first) << name << append_eod << "\n" << back;
+        }
+    }
+}
 
 TEST_F(ExportForms, TextIdsAndRanges) {
     ExportOptions options;
