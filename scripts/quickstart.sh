@@ -24,7 +24,7 @@ head -c 180 corpus.jsonl
 echo " ..."
 
 step "2/7 A tokenizer: byte-level BPE, learned from the corpus"
-"$teratron" tokenizer train --input corpus.jsonl --vocab-size 2048 --output tokenizer
+"$teratron" tokenizer train --input corpus.jsonl --vocab-size 2048 --output tokenizer --overwrite
 tokenizer=(--tokenizer-type GPT2BPETokenizer --vocab-file tokenizer/vocab.json --merge-file tokenizer/merges.txt)
 
 step "3/7 Token files: stories_text_document.bin and .idx"

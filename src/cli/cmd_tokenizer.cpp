@@ -2,11 +2,13 @@
 #include <unistd.h>
 
 #include <cstdio>
+#include <filesystem>
 
 #include "cli/commands.h"
 #include "cli/tokenizer_flags.h"
 #include "config/arg_parser.h"
 #include "core/error.h"
+#include "data/input_files.h"
 #include "data/preprocess_lines.h"
 #include "io/durable_file.h"
 #include "token/json_scan.h"
@@ -16,47 +18,120 @@
 namespace tera {
 namespace {
 
+constexpr const char* trained_files[] = {"vocab.json", "merges.txt", "tokenizer.json", "tokenizer_config.json"};
+
+/// Before hours of reading, not behind them.
+void refuse_earlier_tokenizer(const std::string& folder) {
+    for (const char* name : trained_files)
+        if (std::filesystem::exists(std::filesystem::path(folder) / name))
+            usage_error("--output ", folder, ": holds a tokenizer already (", name,
+                        "); give another folder, or --overwrite to replace it");
+}
+
 void write_files(const std::string& folder, const std::vector<TokenizerFile>& files) {
     make_folders(folder);
     for (const TokenizerFile& file : files) write_file_durably(folder + "/" + file.name, file.bytes);
 }
 
-/// Counts the pieces of every text of a file: JSON lines under `key`, or plain lines if `key` is empty. Returns the
-/// bytes read.
-std::int64_t count_pieces(const std::string& input, const std::string& key, PieceCounter& pieces) {
-    LineBlockReader reader(input);
-    KeyedStrings keyed({key});
-    std::string block;
-    std::int64_t number = 0, bytes = 0;
-    while (reader.next(block)) {
-        bytes += static_cast<std::int64_t>(block.size());
-        for (std::string_view rest = block; !rest.empty();) {
-            const Line line = take_line(rest);
-            ++number;
-            if (key.empty()) {
-                pieces.add(line.raw);
-                continue;
+/// The files to learn from, as preprocess finds them.
+std::vector<std::string> training_inputs(const std::vector<std::string>& words, bool plain_text) {
+    if (plain_text) {
+        for (const std::string& word : words)
+            if (std::filesystem::is_directory(word))
+                usage_error("--input ", word, ": is a folder, which --plain-text does not take; give '", word, "/*'");
+    }
+    const FoundInputs found = find_inputs(words, plain_text ? "jsonl" : "auto");
+    std::vector<std::string> paths;
+    for (const InputFile& file : found.files) {
+        if (file.format != InputFormat::json_lines)
+            usage_error(file.path, ": is not JSON lines, the only kind that tokenizer train reads beside plain text");
+        paths.push_back(file.path);
+    }
+    if (!found.passed_over.empty())
+        std::fprintf(stderr, "Passed over %zu files that are not named .jsonl or .json, the first %s\n",
+                     found.passed_over.size(), found.passed_over.front().c_str());
+    return paths;
+}
+
+/// Reads texts and counts their pieces.
+class TrainingText {
+  public:
+    /// JSON lines under `key`, or plain lines if `key` is empty.
+    TrainingText(const std::string& key, bool skip_invalid)
+        : is_plain_(key.empty()), skip_invalid_(skip_invalid), keyed_({key}) {}
+
+    void read(const std::string& input) {
+        LineBlockReader reader(input);
+        std::string block;
+        std::int64_t number = 0;
+        while (reader.next(block)) {
+            bytes_ += static_cast<std::int64_t>(block.size());
+            for (std::string_view rest = block; !rest.empty();) {
+                const Line line = take_line(rest);
+                ++number;
+                if (is_plain_)
+                    pieces_.add(line.raw);
+                else
+                    add_object(line.text, input, number);
             }
-            try {
-                keyed.parse(line.text);
-            } catch (const UsageError& error) {
-                usage_error(input, ": line ", number, ": ", error.what());
-            }
-            for (const std::string& text : keyed.strings(0)) pieces.add(text);
         }
     }
-    return bytes;
+    const PieceCounter& pieces() const { return pieces_; }
+    std::int64_t bytes() const { return bytes_; }
+    std::int64_t left_out() const { return left_out_; }  // lines
+
+  private:
+    void add_object(std::string_view line, const std::string& input, std::int64_t number) {
+        try {
+            keyed_.parse(line);
+        } catch (const UsageError& error) {
+            const std::string problem = cat(input, ": line ", number, ": ", error.what());
+            if (!skip_invalid_) usage_error(problem);
+            std::fprintf(stderr, "Left out %s\n", problem.c_str());
+            ++left_out_;
+            return;
+        }
+        for (const std::string& text : keyed_.strings(0)) pieces_.add(text);
+    }
+
+    bool is_plain_, skip_invalid_;
+    KeyedStrings keyed_;
+    PieceCounter pieces_;
+    std::int64_t bytes_ = 0, left_out_ = 0;
+};
+
+TrainingText read_training_text(const ParsedArgs& args) {
+    const bool is_plain = args.boolean("plain_text");
+    if (args.text("json_key").empty() && !is_plain) usage_error("--json-key is empty; name a key or give --plain-text");
+    TrainingText text(is_plain ? "" : args.text("json_key"), args.boolean("skip_invalid"));
+    for (const std::string& path : training_inputs(args.list("input"), is_plain)) {
+        std::printf("Reading %s\n", path.c_str());
+        std::fflush(stdout);
+        text.read(path);
+    }
+    if (text.left_out() > 0)
+        std::fprintf(stderr, "Left out %lld invalid lines\n", static_cast<long long>(text.left_out()));
+    if (text.pieces().counts().empty()) usage_error("--input holds no text to learn from");
+    std::printf("Counted %zu different words in %.1f MB\n", text.pieces().counts().size(),
+                static_cast<double>(text.bytes()) / 1048576);
+    std::fflush(stdout);
+    return text;
 }
 
 int train(const CommandArgs& args) {
     ArgParser parser("teratron tokenizer train",
                      "Learns a byte-level BPE tokenizer and writes vocab.json, merges.txt and tokenizer.json.");
-    parser.option("input", ArgType::text).values(ArgCount::one_or_more()).required().help("files of JSON lines");
+    parser.option("input", ArgType::text)
+        .values(ArgCount::one_or_more())
+        .required()
+        .help("files, patterns, folders or -, of JSON lines");
     parser.option("vocab-size", ArgType::integer).required().help("tokens in all, with 256 bytes and <|endoftext|>");
     parser.option("output", ArgType::text).required().help("folder to write to");
     parser.option("json-key", ArgType::text).defaults("text").help("key whose text is taken");
     parser.flag("plain-text").help("the inputs are plain text, not JSON lines");
+    parser.flag("skip-invalid").help("name, count and leave out lines that are not valid, instead of ending there");
     parser.option("min-frequency", ArgType::integer).defaults("2").help("least count of a pair that is merged");
+    parser.flag("overwrite").help("replace a tokenizer in the output folder");
     const ParsedArgs parsed = parser.parse(args);
     if (parsed.help_wanted) return 0;
 
@@ -64,19 +139,9 @@ int train(const CommandArgs& args) {
     options.vocab_size = parsed.integer("vocab_size");
     options.min_frequency = parsed.integer("min_frequency");
     check_train_options(options);
-    const std::string key = parsed.boolean("plain_text") ? "" : parsed.text("json_key");
-    if (key.empty() && !parsed.boolean("plain_text"))
-        usage_error("--json-key is empty; name a key or give --plain-text");
-    PieceCounter pieces;
-    std::int64_t bytes = 0;
-    for (const std::string& input : parsed.list("input")) {
-        std::printf("Reading %s\n", input.c_str());
-        std::fflush(stdout);
-        bytes += count_pieces(input, key, pieces);
-    }
-    std::printf("Counted %zu different words in %.1f MB\n", pieces.counts().size(),
-                static_cast<double>(bytes) / 1048576);
-    std::fflush(stdout);
+    const std::string output = parsed.text("output");
+    if (!parsed.boolean("overwrite")) refuse_earlier_tokenizer(output);
+    const TrainingText text = read_training_text(parsed);
     if (isatty(STDERR_FILENO) == 1) {
         options.progress = [](std::int64_t done, std::int64_t total) {
             if (done % 64 == 0 || done == total)
@@ -84,12 +149,11 @@ int train(const CommandArgs& args) {
                              static_cast<long long>(total), done == total ? "\n" : "");
         };
     }
-    const TrainedBpe trained = train_bpe(pieces, options);
+    const TrainedBpe trained = train_bpe(text.pieces(), options);
     const auto size = static_cast<std::int64_t>(trained.vocab.token_of_id.size());
     if (size < options.vocab_size)
         std::fprintf(stderr, "WARNING: the text has pairs for %lld tokens only, not %lld\n",
                      static_cast<long long>(size), static_cast<long long>(options.vocab_size));
-    const std::string output = parsed.text("output");
     write_files(output, bpe_tokenizer_files(trained.vocab, trained.merges));
     std::printf("Wrote a vocabulary of %lld tokens to %s\n", static_cast<long long>(size), output.c_str());
     return 0;

@@ -41,6 +41,42 @@ TEST_F(TokenCommands, TextToIdsAndBack) {
     EXPECT_NE(bad.err.find("line 2"), std::string::npos) << bad.err;
 }
 
+TEST_F(TokenCommands, TrainingTakesFoldersAndSparesWhatIsThere) {
+    const auto train = [&](const std::string& input, const std::string& output, std::vector<std::string> more = {}) {
+        std::vector<std::string> args = {"tokenizer",    "train", "--input",  folder_ / input,
+                                         "--vocab-size", "300",   "--output", folder_ / output};
+        args.insert(args.end(), more.begin(), more.end());
+        return teratron(args);
+    };
+    const auto expect_refusal = [](const Outcome& run, const std::string& part) {
+        EXPECT_EQ(run.exit_code, 2) << run.err;
+        EXPECT_NE(run.err.find(part), std::string::npos) << run.err;
+    };
+    std::filesystem::create_directories(folder_ / "in/deep");
+    write_file(folder_ / "in/a.jsonl", "{\"text\": \"ab ab ab\"}\n");
+    write_file(folder_ / "in/deep/b.json", "{\"text\": \"cd cd\"}\n");
+    EXPECT_EQ(train("in", "t1").exit_code, 0);
+    const std::string merges = read_file(folder_ / "t1/merges.txt");
+    EXPECT_NE(merges.find("\nc d\n"), std::string::npos) << merges;
+    EXPECT_EQ(train("in/*/*.json", "t2").exit_code, 0);
+    expect_refusal(train("in/a.jsonl", "t1"), "--overwrite");
+    EXPECT_EQ(read_file(folder_ / "t1/merges.txt"), merges);
+    EXPECT_EQ(train("in/a.jsonl", "t1", {"--overwrite"}).exit_code, 0);
+    EXPECT_NE(read_file(folder_ / "t1/merges.txt"), merges);
+    write_file(folder_ / "in/a.jsonl", "{\"text\": \"ab ab ab\"}\nno object\n");
+    expect_refusal(train("in", "t3"), "a.jsonl: line 2");
+    const Outcome skipped = train("in", "t3", {"--skip-invalid"});
+    EXPECT_EQ(skipped.exit_code, 0) << skipped.err;
+    EXPECT_NE(skipped.err.find("a.jsonl: line 2"), std::string::npos) << skipped.err;
+    EXPECT_EQ(read_file(folder_ / "t3/merges.txt"), merges);
+    write_file(folder_ / "in/a.jsonl", "{\"text\": \"\"}\n");
+    expect_refusal(train("in/a.jsonl", "t4"), "no text");
+    write_file(folder_ / "in/c.csv", "text\nab\n");
+    expect_refusal(train("in", "t4"), "c.csv");
+    expect_refusal(train("in", "t4", {"--plain-text"}), "is a folder");
+    EXPECT_FALSE(std::filesystem::exists(folder_ / "t4"));
+}
+
 TEST_F(TokenCommands, PreprocessPrintsMegatronsLinesAndIsTheSameForAnyWorkers) {
     std::string bin, idx;
     for (const char* workers : {"1", "3"}) {
