@@ -10,6 +10,7 @@
 
 #include <cstdint>
 #include <cstdio>
+#include <functional>
 #include <optional>
 #include <string>
 
@@ -19,9 +20,12 @@ namespace tera {
 
 class MetricsFile {
   public:
+    using Tell = std::function<void(const std::string& line)>;
     /// Opens `path` for a run that begins after `iteration`: earlier lines stay, later ones (of a run that went on past
-    /// its last checkpoint) and a last line cut short are dropped. path "": writes nothing.
-    MetricsFile(const std::string& path, std::int64_t iteration);
+    /// its last checkpoint) and a last line cut short are dropped. A run that begins at 0 moves an earlier run's file
+    /// aside. path "": writes nothing. UsageError if the file cannot be written or is something else. Later a file that
+    /// can no longer be written is told of once, and the run goes on without it.
+    explicit MetricsFile(const std::string& path, std::int64_t iteration, Tell tell = {});
     ~MetricsFile();
     MetricsFile(const MetricsFile&) = delete;
     MetricsFile& operator=(const MetricsFile&) = delete;
@@ -38,6 +42,7 @@ class MetricsFile {
 
     std::FILE* file_ = nullptr;
     std::string path_;
+    Tell tell_;
     std::int64_t dropped_ = 0;
 };
 

@@ -72,6 +72,7 @@ class Trainer {
     void set_up_schedules();
     void load();
     void load_from(const CheckpointLocation& location, bool finetune);
+    void check_enough_data() const;
     void print_changes(const CheckpointState& saved);
     void set_up_data();
     void set_up_records();

@@ -210,6 +210,10 @@ void Trainer::load() {
     bool finetune = config_.finetune;
     if (!config_.load.empty()) {
         where = find_checkpoint(config_.load, config_.ckpt_step);
+        if (!where && finetune && config_.pretrained_checkpoint.empty())
+            usage_error("--load ", config_.load,
+                        " holds no checkpoint and no model, and --finetune has nothing to begin with; ",
+                        "give a folder with config.json and model.safetensors, or one with checkpoints");
         if (!where) {
             for (const std::string& line : checkpoint_lines_.missing(config_.load)) print(line);
         }
@@ -235,7 +239,7 @@ void Trainer::load_from(const CheckpointLocation& location, bool finetune) {
         location, {parts_->model_config(), parts_->params(), parts_->optimizer().state(), workspace_.ctx().temp},
         {.finetune = finetune, .optimizer = !config_.no_load_optim});
     print(checkpoint_lines_.version());
-    for (const std::string& notice : result.notices) print(notice);
+    for (const std::string& notice : result.notices) print("WARNING: " + notice);
     const Exec exec = workspace_.ctx().temp;
     if (!result.optimizer_loaded) parts_->optimizer().copy_values_to_main(exec);
     if (resume) {
@@ -284,6 +288,7 @@ void Trainer::set_up_data() {
     if (!leads()) mesh_->world().barrier();
     data_ = std::make_unique<DataFeed>(config_, *tokenizer_, sizes, mesh_->place().dp);
     if (leads()) mesh_->world().barrier();
+    check_enough_data();
     for (const std::string& note : data_->datasets().notes) print(note);
     print_block(without_last_newline(data_->datasets().report()));
     print("> finished creating GPT datasets ...");
@@ -291,11 +296,24 @@ void Trainer::set_up_data() {
     data_->start_at(Split::valid, state_.consumed_valid_samples);
 }
 
+/// A blend without weights repeats nothing. That it ends too soon is better known now than in the middle of the run.
+void Trainer::check_enough_data() const {
+    if (config_.dataloader_type != "single") return;
+    const GptDatasets& all = data_->datasets();
+    for (const std::optional<GptData>* data : {&all.train, &all.valid, &all.test}) {
+        if (!*data || !(*data)->samples || !(*data)->requested) continue;
+        const std::int64_t there = (*data)->samples->size(), wanted = *(*data)->requested;
+        if (there < wanted && !(config_.skip_train && data == &all.train))
+            usage_error("the ", split_name((*data)->split), " data has ", there, " samples and this run takes ", wanted,
+                        "; give weights in --data-path to repeat it, add data, or ask for fewer iterations");
+    }
+}
+
 void Trainer::set_up_records() {
     std::string path = config_.metrics_file;
     if (path.empty() && !config_.save.empty() && !config_.skip_train) path = config_.save + "/metrics.jsonl";
     if (!leads()) path.clear();
-    metrics_ = std::make_unique<MetricsFile>(path, state_.iteration);
+    metrics_ = std::make_unique<MetricsFile>(path, state_.iteration, [this](const std::string& line) { print(line); });
     if (metrics_->dropped() > 0) {
         print(cat("> ", path, ": dropped ", metrics_->dropped(), " lines of iterations after ", state_.iteration));
     }

@@ -4,6 +4,7 @@
 #include <gtest/gtest.h>
 
 #include <cmath>
+#include <filesystem>
 #include <fstream>
 #include <sstream>
 
@@ -77,9 +78,38 @@ TEST_F(Metrics, ResumeKeepsWhatTheCheckpointKnowsAndDropsTheRest) {
         EXPECT_EQ(text_of(path), first_two + "{\"iteration\":2,\"event\":\"resume\"}\n");
         file.step(step_at(3), 1);
     }
-    MetricsFile fresh(path, 0);
-    EXPECT_EQ(text_of(path), "");
+    const std::string before = text_of(path);
+    for (const char* aside : {".1", ".2"}) {  // a run from the beginning
+        std::string told;
+        MetricsFile fresh(path, 0, [&](const std::string& line) { told = line; });
+        EXPECT_EQ(text_of(path), "");
+        EXPECT_NE(told.find(path + aside), std::string::npos) << told;
+        fresh.step(step_at(1), 1);
+    }
+    EXPECT_EQ(text_of(path + ".1"), before);
     EXPECT_FALSE(MetricsFile("", 0).on());
+}
+
+TEST_F(Metrics, WhatIsSomethingElseIsNotTouched) {
+    const std::string path = folder + "/precious";
+    for (const char* text : {"{\"text\": \"a\"}\n", "no JSON", "{\"iteration\":1}\nrest\n{\"iteration\":2}\n"}) {
+        std::ofstream(path, std::ios::trunc) << text;
+        for (const std::int64_t iteration : {0, 5}) EXPECT_THROW(MetricsFile(path, iteration), UsageError) << text;
+        EXPECT_EQ(text_of(path), text);
+    }
+    MetricsFile null("/dev/null", 3);
+    EXPECT_TRUE(null.on());
+    EXPECT_TRUE(std::filesystem::is_character_file("/dev/null"));
+}
+
+TEST_F(Metrics, AFullDiskEndsTheFileNotTheRun) {
+    if (!std::filesystem::exists("/dev/full")) GTEST_SKIP() << "there is no /dev/full";
+    std::vector<std::string> told;
+    MetricsFile file("/dev/full", 0, [&](const std::string& line) { told.push_back(line); });
+    for (int i = 1; i <= 3; ++i) file.step(step_at(i), 1);
+    ASSERT_EQ(told.size(), 1u);
+    EXPECT_NE(told[0].find("/dev/full"), std::string::npos);
+    EXPECT_FALSE(file.on());
 }
 
 TEST_F(Metrics, AFolderThatCannotBeWrittenIsTheUsersToFix) {

@@ -126,6 +126,23 @@ TEST_F(TrainerResume, FinetuneTakesTheWeightsOnly) {
         run("--train-iters 4 --load " + ck + " --no-load-optim --lr 0 --override-opt_param-scheduler");
     EXPECT_EQ(fresh_optimizer.state.iteration, 4);
     EXPECT_EQ(fresh_optimizer.state.consumed_train_samples, 16);
+    for (const std::string& nothing : {folder + "/nowhere", folder})
+        EXPECT_NE(failure("--train-iters 2 --finetune --load " + nothing).find("holds no checkpoint and no model"),
+                  std::string::npos);
+}
+
+/// Of a blend without weights each sample comes once.
+TEST_F(TrainerResume, DataThatEndsTooSoonIsKnownBeforeTheFirstStep) {
+    IndexedDatasetWriter writer(folder + "/few", TokenType::u16);
+    for (int d = 0; d < 40; ++d) writer.add_document(std::vector<std::int32_t>(20, d), std::vector<std::int32_t>{20});
+    writer.finish();
+    data = "--data-path " + folder + "/few " + folder + "/few --split 60,40,0 ";
+    EXPECT_TRUE(run("--train-iters 2 --eval-iters 1 --eval-interval 2 ").finished);
+    const std::string train = failure("--train-iters 200 --eval-iters 1 --eval-interval 1000 ");
+    EXPECT_NE(train.find("the train data has "), std::string::npos) << train;
+    const std::string valid = failure("--train-iters 2 --eval-iters 200 --eval-interval 2 ");
+    EXPECT_NE(valid.find("the valid data has "), std::string::npos) << valid;
+    EXPECT_EQ(failure("--train-iters 2 --eval-iters 200 --eval-interval 2 --dataloader-type cyclic "), "no failure");
 }
 
 TEST_F(TrainerResume, MissingCheckpointIsSaidAndTrainingStarts) {
