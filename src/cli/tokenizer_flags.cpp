@@ -1,6 +1,43 @@
 #include "cli/tokenizer_flags.h"
 
+#include <cstdio>
+
+#include "core/error.h"
+
 namespace tera {
+namespace {
+
+/// Flags of Megatron's newer versions, and one that is about training. Their prefixes yield to those of the others.
+void add_newer_flags(ArgParser& parser, const std::string& group) {
+    const auto add = [&](ArgSpec& spec, const char* help) {
+        spec.help(help).group(group);
+        spec.secondary_ = true;
+    };
+    add(parser.flag("tokenizer-hf-no-include-special-tokens"),
+        "leave out what the post-processor of a HuggingFaceTokenizer adds");
+    add(parser.flag("tokenizer-sentencepiece-legacy"),
+        "find special tokens inside text, as SentencePieceTokenizer does anyway");
+    add(parser.flag("legacy-tokenizer"), "the rules that hold here anyway");
+    add(parser.option("make-vocab-size-divisible-by", ArgType::integer), "changes no id; pretrain pads");
+    add(parser.option("null-tokenizer-eod-id", ArgType::integer), "refused: --vocab-size ends documents");
+    add(parser.option("null-tokenizer-pad-id", ArgType::integer), "refused: NullTokenizer has no pad");
+}
+
+void answer_newer_flags(const ParsedArgs& args) {
+    if (args.given("null_tokenizer_eod_id"))
+        usage_error("--null-tokenizer-eod-id is not supported: NullTokenizer ends documents with the id --vocab-size, ",
+                    "as Megatron-LM does up to core 0.16; leave it out");
+    if (args.given("null_tokenizer_pad_id"))
+        usage_error("--null-tokenizer-pad-id is not supported: NullTokenizer has no padding here; leave it out");
+    if (args.boolean("legacy_tokenizer"))
+        std::fprintf(stderr, "--legacy-tokenizer changes nothing: its rules are the ones that hold here\n");
+    if (args.given("make_vocab_size_divisible_by"))
+        std::fprintf(stderr,
+                     "--make-vocab-size-divisible-by changes nothing here: training pads the vocabulary, "
+                     "the ids stay the same\n");
+}
+
+}  // namespace
 
 void add_tokenizer_flags(ArgParser& parser) {
     const std::string group = "tokenizer";
@@ -33,9 +70,11 @@ void add_tokenizer_flags(ArgParser& parser) {
         .values(ArgCount::one_or_more())
         .help("names of the first of these; default <unk> <s> </s>")
         .group(group);
+    add_newer_flags(parser, group);
 }
 
 TokenizerConfig tokenizer_config(const ParsedArgs& args) {
+    answer_newer_flags(args);
     TokenizerConfig config;
     config.tokenizer_type = args.text("tokenizer_type");
     config.vocab_file = args.text("vocab_file");
@@ -46,6 +85,8 @@ TokenizerConfig tokenizer_config(const ParsedArgs& args) {
     config.tiktoken_pattern = args.text("tiktoken_pattern");
     config.tiktoken_num_special_tokens = args.integer("tiktoken_num_special_tokens");
     config.tiktoken_special_tokens = args.list("tiktoken_special_tokens");
+    config.hf_include_special_tokens = !args.boolean("tokenizer_hf_no_include_special_tokens");
+    config.sentencepiece_legacy = args.boolean("tokenizer_sentencepiece_legacy");
     return config;
 }
 

@@ -38,6 +38,9 @@ class HuggingFaceTokenizer : public Tokenizer {
     std::vector<std::int32_t> ids_behind() const override { return post_processor_.after; }
     std::string name() const override { return "HuggingFaceTokenizer"; }
     std::vector<TokenizerFile> files() const override { return config_.files; }
+    std::uint32_t checksum() const override {
+        return config_.adds_special_tokens ? Tokenizer::checksum() : ~Tokenizer::checksum();
+    }
     /// One line each, to be shown.
     const std::vector<std::string>& warnings() const { return warnings_; }
 
@@ -179,6 +182,7 @@ void HuggingFaceTokenizer::choose_post_processor(const TokenizerJson& json) {
     for (const auto* ids : {&post_processor_.before, &post_processor_.after})
         for (const std::int32_t id : *ids)
             if (id >= size_) usage_error(json.file, ": post_processor: id ", id, " is not in the vocabulary");
+    if (!config_.adds_special_tokens) post_processor_ = {};
 }
 
 /// The end of a document: eos_token, or what stands for it in models of this class, or [SEP].
@@ -233,7 +237,7 @@ std::string HuggingFaceTokenizer::decode(std::span<const std::int32_t> ids) cons
 
 }  // namespace
 
-std::unique_ptr<Tokenizer> load_hugging_face_tokenizer(const std::string& path) {
+std::unique_ptr<Tokenizer> load_hugging_face_tokenizer(const std::string& path, bool add_special_tokens) {
     namespace fs = std::filesystem;
     const bool is_folder = fs::is_directory(path);
     const fs::path file = is_folder ? fs::path(path) / "tokenizer.json" : fs::path(path);
@@ -243,8 +247,9 @@ std::unique_ptr<Tokenizer> load_hugging_face_tokenizer(const std::string& path) 
                     " (names on the Hugging Face hub are not looked up)");
     std::string bytes = read_text_file(file.string(), std::uint64_t{512} << 20);
     const fs::path folder = file.has_parent_path() ? file.parent_path() : fs::path(".");
-    auto tokenizer = std::make_unique<HuggingFaceTokenizer>(std::move(bytes), file.string(),
-                                                            read_hf_tokenizer_config(folder.string()));
+    HfTokenizerConfig config = read_hf_tokenizer_config(folder.string());
+    config.adds_special_tokens = add_special_tokens;
+    auto tokenizer = std::make_unique<HuggingFaceTokenizer>(std::move(bytes), file.string(), std::move(config));
     for (const std::string& line : tokenizer->warnings()) std::fprintf(stderr, "WARNING: %s\n", one_line(line).c_str());
     return tokenizer;
 }

@@ -21,6 +21,7 @@ struct HfTokenizerConfig {
     std::string bos, eos, pad, sep, cls, mask, unk;  // empty: none
     std::optional<std::int32_t> eos_id;              // of generation_config.json, where nothing names a token
     bool split_special_tokens = false;               // special tokens inside text are text
+    bool adds_special_tokens = true;                 // the post-processor is at work; not said by any file
     std::vector<TokenizerFile> files;                // as read
 };
 

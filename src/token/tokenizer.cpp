@@ -48,7 +48,7 @@ Made make_tiktoken(const Config& config) {
 
 Made make_hugging_face(const Config& config) {
     need(config.tokenizer_model, "--tokenizer-model", config, "a tokenizer.json or the folder that holds it");
-    return load_hugging_face_tokenizer(config.tokenizer_model);
+    return load_hugging_face_tokenizer(config.tokenizer_model, config.hf_include_special_tokens);
 }
 
 Made make_null(const Config& config) {
@@ -117,6 +117,13 @@ std::unique_ptr<Tokenizer> make_tokenizer(const TokenizerConfig& config) {
         usage_error("--vocab-extra-ids: ", type->name,
                     " has no extra ids; leave it out, or use BertWordPieceLowerCase, "
                     "BertWordPieceCase or SentencePieceTokenizer");
+    // BERT's own rules add nothing in any case; newer versions of Megatron need the flag for that.
+    if (!config.hf_include_special_tokens && type->make != make_hugging_face && !type->name.starts_with("Bert"))
+        usage_error("--tokenizer-hf-no-include-special-tokens: ", type->name,
+                    " has no post-processor; leave it out, or use HuggingFaceTokenizer");
+    if (config.sentencepiece_legacy && type->name != "SentencePieceTokenizer")
+        usage_error("--tokenizer-sentencepiece-legacy: ", type->name,
+                    " finds no special tokens inside text; leave it out, or use SentencePieceTokenizer");
     return type->make(config);
 }
 

@@ -26,6 +26,8 @@ struct TokenizerConfig {
     std::string tiktoken_pattern;  // v1 or v2; empty: v1
     std::int64_t tiktoken_num_special_tokens = 1000;
     std::vector<std::string> tiktoken_special_tokens;  // empty: <unk> <s> </s>
+    bool hf_include_special_tokens = true;             // false: the post-processor adds nothing
+    bool sentencepiece_legacy = false;                 // special tokens are found inside text
 };
 
 /// A file that makes up the tokenizer as Hugging Face programs load it.

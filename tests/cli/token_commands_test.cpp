@@ -173,6 +173,10 @@ TEST_F(TokenCommands, WhatCannotBeIsRefusedByName) {
                               {{"--tokenizer-type", "TikTokenizer"}, "--tokenizer-model"},
                               {{"--tokenizer-type", "Llama2Tokenizer"}, "--tokenizer-model"},
                               {{"--vocab-extra-ids", "3"}, "--vocab-extra-ids"},
+                              {{"--tokenizer-hf-no-include-special-tokens"}, "has no post-processor"},
+                              {{"--tokenizer-sentencepiece-legacy"}, "use SentencePieceTokenizer"},
+                              {{"--null-tokenizer-eod-id", "5"}, "--null-tokenizer-eod-id is not supported"},
+                              {{"--null-tokenizer-pad-id", "5"}, "--null-tokenizer-pad-id is not supported"},
                               {{"--workers", "0"}, "--workers 0"},
                               {{"--log-interval", "0"}, "--log-interval 0"},
                               {{"--find-optimal-num-workers", "--workers-to-check", "0"}, "--workers-to-check 0"},
@@ -183,6 +187,25 @@ TEST_F(TokenCommands, WhatCannotBeIsRefusedByName) {
         EXPECT_EQ(done.exit_code, 2) << name;
         EXPECT_NE(done.err.find(name), std::string::npos) << done.err;
     }
+}
+
+TEST_F(TokenCommands, FlagsOfNewerMegatronVersions) {
+    write_file(folder_ / "in.txt", "the fox\n");
+    const std::string model = std::string(TERA_SOURCE_DIR) + "/tests/golden/hf/llama2";
+    std::vector<std::string> args = {
+        "tokenizer",         "encode", "--input", folder_ / "in.txt", "--tokenizer-type", "HuggingFaceTokenizer",
+        "--tokenizer-model", model};
+    const Outcome with = teratron(args);
+    args.push_back("--tokenizer-hf-no-include-special-tokens");
+    const Outcome without = teratron(args);
+    EXPECT_EQ(without.exit_code, 0) << without.err;
+    EXPECT_EQ(with.out, "1 " + without.out);
+    const Outcome old = teratron(with_tokenizer({"tokenizer", "encode", "--input", folder_ / "in.txt",
+                                                 "--legacy-tokenizer", "--make-vocab-size-divisible-by", "64"}));
+    EXPECT_EQ(old.exit_code, 0) << old.err;
+    EXPECT_EQ(old.out, teratron(with_tokenizer({"tokenizer", "encode", "--input", folder_ / "in.txt"})).out);
+    EXPECT_NE(old.err.find("--legacy-tokenizer changes nothing"), std::string::npos) << old.err;
+    EXPECT_NE(old.err.find("--make-vocab-size-divisible-by changes nothing"), std::string::npos) << old.err;
 }
 
 TEST_F(TokenCommands, HelpIsThere) {
