@@ -21,7 +21,10 @@ bool looks_like_number(const std::string& text) {
 }
 
 bool is_flag(const std::string& text) {
-    return text.size() > 1 && text[0] == '-' && !looks_like_number(text) && text.find(' ') == std::string::npos;
+    if (text.size() < 2 || text[0] != '-' || looks_like_number(text)) return false;
+    // A blank makes it a text that happens to begin with a dash, unless it stands in the value of --name=value.
+    const size_t equals = text.rfind("--", 0) == 0 ? text.find('=') : std::string::npos;
+    return text.substr(0, equals).find(' ') == std::string::npos;
 }
 
 std::string joined(const std::vector<std::string>& words, const std::string& between) {

@@ -44,6 +44,14 @@ TEST(ArgParser, ReadsBothSpellings) {
     EXPECT_EQ(parse({"in", "--vocab-file="}).text("vocab_file"), "");
 }
 
+TEST(ArgParser, BlanksInValues) {
+    EXPECT_EQ(parse({"in", "--vocab-file=a folder/v"}).text("vocab_file"), "a folder/v");
+    EXPECT_EQ(parse({"in", "--vocab-f=949, 50, 1"}).text("vocab_file"), "949, 50, 1");
+    EXPECT_EQ(parse({"in", "--vocab-file", "- a dash=1"}).text("vocab_file"), "- a dash=1");
+    EXPECT_EQ(parse({"in", "--vocab-file", "--two words = one"}).text("vocab_file"), "--two words = one");
+    expect_usage_error([] { parse({"in", "--vocab-fiel=a b"}); }, {"--vocab-fiel", "did you mean --vocab-file?"});
+}
+
 TEST(ArgParser, LastOccurrenceWins) {
     EXPECT_EQ(parse({"in", "--lr", "1", "--lr=2"}).real("lr"), 2);
     EXPECT_EQ(parse({"in", "--data-path", "a", "b", "--data-path", "c"}).list("data_path"), Words{"c"});
