@@ -2,6 +2,7 @@
 #include <algorithm>
 #include <charconv>
 #include <cmath>
+#include <filesystem>
 #include <fstream>
 #include <sstream>
 
@@ -82,13 +83,17 @@ void expand_into(const std::vector<std::string>& arguments, int depth, std::vect
             usage_error("argument file ", path, ": files nested more than ", max_file_depth,
                         " deep; does it name itself?");
         }
+        std::error_code unreadable;  // said below
+        if (std::filesystem::is_directory(path, unreadable))
+            usage_error("the argument file ", path, " is a folder; give the file in it that is meant as @FILE");
         std::ifstream file(path);
         if (!file) usage_error("cannot read the argument file ", path, " (given as ", argument, ")");
         std::string line;
         for (int number = 1; std::getline(file, line); ++number) {
             expand_into(split_words(line, cat(path, " line ", number)), depth + 1, out);
         }
-        if (file.bad()) usage_error("reading the argument file ", path, " failed");
+        if (file.bad())
+            usage_error("reading the argument file ", path, " failed; give a plain text file (it was ", argument, ")");
     }
 }
 

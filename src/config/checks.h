@@ -27,8 +27,4 @@ inline void require_divides(int64_t divisor, const char* divisor_name, int64_t v
     if (value % divisor != 0) usage_error(value_name, " ", value, " is not divisible by ", divisor_name, " ", divisor);
 }
 
-inline void require_share(double value, const char* flag) {
-    if (!(value >= 0 && value < 1)) usage_error(flag, " must be at least 0 and less than 1, not ", value);
-}
-
 }  // namespace tera::checks

@@ -9,7 +9,7 @@ const char* const word_order_data =
 
 void add_tokenizer_fields(FieldList& list) {
     using C = RunConfig;
-    list.group("tokenizer", ResumeRule::data);
+    list.group("tokenizer", ResumeRule::training);
     list.add("tokenizer-type", &C::tokenizer_type, "default GPT2BPETokenizer, for BERT and T5 BertWordPieceLowerCase")
         .one_of({"BertWordPieceLowerCase", "BertWordPieceCase", "GPT2BPETokenizer", "SentencePieceTokenizer",
                  "GPTSentencePieceTokenizer", "HuggingFaceTokenizer", "Llama2Tokenizer", "TikTokenizer",
@@ -25,7 +25,8 @@ void add_tokenizer_fields(FieldList& list) {
     list.add("tiktoken-pattern", &C::tiktoken_pattern, "which pre-tokenisation pattern: v1 or v2");
     list.add("tiktoken-num-special-tokens", &C::tiktoken_num_special_tokens,
              "special tokens in front of the vocabulary");
-    list.add("tiktoken-special-tokens", &C::tiktoken_special_tokens, "names of the first of these");
+    list.add("tiktoken-special-tokens", &C::tiktoken_special_tokens, "names of the first of these")
+        .values(ArgCount::one_or_more());
 }
 
 void add_source_fields(FieldList& list) {
@@ -46,9 +47,12 @@ void add_source_fields(FieldList& list) {
     list.add("encoder-seq-length", &C::encoder_seq_length,
              "T5: encoder length; otherwise another name of --seq-length");
     list.add("decoder-seq-length", &C::decoder_seq_length, "T5: decoder length");
-    list.add("reset-position-ids", &C::reset_position_ids, "positions start at 0 again after an end of document");
-    list.add("reset-attention-mask", &C::reset_attention_mask, "no attention from one document to another");
-    list.add("eod-mask-loss", &C::eod_mask_loss, "no loss where the input is an end of document");
+    list.add("reset-position-ids", &C::reset_position_ids, "positions start at 0 again after an end of document")
+        .on_resume(ResumeRule::training);
+    list.add("reset-attention-mask", &C::reset_attention_mask, "no attention from one document to another")
+        .on_resume(ResumeRule::training);
+    list.add("eod-mask-loss", &C::eod_mask_loss, "no loss where the input is an end of document")
+        .on_resume(ResumeRule::training);
     list.add("dataloader-type", &C::dataloader_type,
              "single: one pass in index order; cyclic: shuffled epochs; default single")
         .one_of({"single", "cyclic", "external"})

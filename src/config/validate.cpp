@@ -1,6 +1,7 @@
 // The checks and derived values of Megatron's argument validation, and a few of ours where Megatron would go on
 // silently with something else than was asked. Each function handles one subject; the order matters only where noted.
 #include "config/checks.h"
+#include "config/ranges.h"
 #include "config/run_config.h"
 #include "config/validate_model.h"
 
@@ -90,7 +91,6 @@ void derive_pipeline(RunConfig& c) {
 }
 
 void check_deferral(const RunConfig& c) {
-    if (c.wgrad_deferral_limit < 0) usage_error("--wgrad-deferral-limit ", c.wgrad_deferral_limit, ": give 0 or more");
     if (c.defer_embedding_wgrad_compute && c.pipeline_model_parallel_size == 1)
         usage_error("--defer-embedding-wgrad-compute is for pipelines; give --pipeline-model-parallel-size 2 or more");
 }
@@ -115,10 +115,7 @@ void derive_batches(RunConfig& c) {
         if (c.rampup_batch_size.size() != 3)
             usage_error("--rampup-batch-size needs three values: START INCREMENT SAMPLES");
         if (!c.train_samples) usage_error("--rampup-batch-size needs --train-samples");
-        const int64_t start = c.rampup_batch_size[0], increment = c.rampup_batch_size[1],
-                      samples = c.rampup_batch_size[2];
-        if (start <= 0 || increment <= 0 || samples <= 0)
-            usage_error("--rampup-batch-size: all three values must be positive");
+        const int64_t start = c.rampup_batch_size[0], increment = c.rampup_batch_size[1];
         if (start >= c.global_batch_size || (c.global_batch_size - start) % increment != 0) {
             usage_error("--rampup-batch-size: steps of ", increment, " from ", start,
                         " never reach --global-batch-size ", c.global_batch_size);
@@ -127,9 +124,12 @@ void derive_batches(RunConfig& c) {
 }
 
 void check_length(const RunConfig& c) {
+    const int64_t first_batch = c.rampup_batch_size.empty() ? c.global_batch_size : c.rampup_batch_size[0];
+    if (c.train_samples && !c.decrease_batch_size_if_needed && *c.train_samples < first_batch) {
+        usage_error("--train-samples ", *c.train_samples, " is less than one batch of ", first_batch,
+                    " samples, so that nothing would be trained; give more samples or a smaller --global-batch-size");
+    }
     if (c.train_iters && c.train_samples) usage_error("--train-iters and --train-samples exclude each other");
-    if (c.train_iters && *c.train_iters < 0) usage_error("--train-iters must not be negative");
-    if (c.train_samples && *c.train_samples <= 0) usage_error("--train-samples must be positive");
     if (c.train_iters) {
         if (c.lr_decay_samples)
             usage_error("--lr-decay-samples needs --train-samples; with --train-iters use --lr-decay-iters");
@@ -149,22 +149,14 @@ void check_length(const RunConfig& c) {
     if (c.lr_warmup_fraction && (c.lr_warmup_iters != 0 || c.lr_warmup_samples != 0)) {
         usage_error("--lr-warmup-fraction excludes --lr-warmup-iters and --lr-warmup-samples");
     }
-    require_positive(c.log_interval, "--log-interval");
     if (c.profile && c.profile_step_end <= c.profile_step_start) {
         usage_error("--profile-step-end ", c.profile_step_end, " must be after --profile-step-start ",
                     c.profile_step_start);
     }
-    require_positive(c.eval_interval, "--eval-interval");
-    if (c.eval_iters < 0) usage_error("--eval-iters must not be negative");
-    if (c.exit_interval) require_positive(*c.exit_interval, "--exit-interval");
-    if (c.exit_duration_in_mins) require_positive(*c.exit_duration_in_mins, "--exit-duration-in-mins");
 }
 
 void derive_optimizer(RunConfig& c) {
-    if (c.lr) {
-        if (!(*c.lr >= 0)) usage_error("--lr must not be negative");
-        if (c.min_lr > *c.lr) usage_error("--min-lr ", c.min_lr, " is larger than --lr ", *c.lr);
-    }
+    if (c.lr && c.min_lr > *c.lr) usage_error("--min-lr ", c.min_lr, " is larger than --lr ", *c.lr);
     if (c.lr_decay_style == "WSD" && c.train_iters && !c.lr_wsd_decay_iters)
         usage_error("--lr-decay-style WSD needs --lr-wsd-decay-iters");
     if (c.lr_decay_style == "WSD" && c.train_samples && !c.lr_wsd_decay_samples) {
@@ -183,9 +175,6 @@ void derive_optimizer(RunConfig& c) {
     if (c.override_opt_param_scheduler && c.use_checkpoint_opt_param_scheduler) {
         usage_error("--override-opt_param-scheduler and --use-checkpoint-opt_param-scheduler exclude each other");
     }
-    if (!(c.clip_grad >= 0)) usage_error("--clip-grad must not be negative");
-    require_share(c.adam_beta1, "--adam-beta1");
-    require_share(c.adam_beta2, "--adam-beta2");
 }
 
 void derive_precision(RunConfig& c) {
@@ -208,11 +197,9 @@ void derive_precision(RunConfig& c) {
     if (c.fp16_lm_cross_entropy && !c.fp16) usage_error("--fp16-lm-cross-entropy needs --fp16");
     if (c.fp32_residual_connection && !c.fp16 && !c.bf16)
         usage_error("--fp32-residual-connection needs --fp16 or --bf16");
-    if (c.loss_scale && !(*c.loss_scale > 0)) usage_error("--loss-scale must be positive");
-    if (!(c.min_loss_scale > 0) || !(c.initial_loss_scale >= c.min_loss_scale)) {
-        usage_error("--initial-loss-scale must be at least --min-loss-scale, and both positive");
+    if (c.initial_loss_scale < c.min_loss_scale) {
+        usage_error("--initial-loss-scale ", c.initial_loss_scale, " is less than --min-loss-scale ", c.min_loss_scale);
     }
-    if (!(c.loss_scale_window >= 1)) usage_error("--loss-scale-window must be at least 1");
 }
 
 void derive_recompute(RunConfig& c) {
@@ -220,7 +207,6 @@ void derive_recompute(RunConfig& c) {
         if (c.recompute_method.empty())
             usage_error("--recompute-granularity full needs --recompute-method uniform or block");
         if (c.recompute_num_layers == 0) usage_error("--recompute-granularity full needs --recompute-num-layers");
-        require_positive(c.recompute_num_layers, "--recompute-num-layers");
     } else if (!c.recompute_method.empty()) {
         usage_error("--recompute-method needs --recompute-granularity full");
     }
@@ -236,9 +222,6 @@ void derive_data(RunConfig& c) {
     if (c.tokenizer_type.empty())
         c.tokenizer_type = c.kind == ModelKind::gpt ? "GPT2BPETokenizer" : "BertWordPieceLowerCase";
     if (c.dataloader_type.empty()) c.dataloader_type = "single";
-    if (c.vocab_size) require_positive(*c.vocab_size, "--vocab-size");
-    if (c.vocab_extra_ids < 0) usage_error("--vocab-extra-ids must not be negative");
-    require_positive(c.num_dataset_builder_threads, "--num-dataset-builder-threads");
     const bool by_split = !c.train_data_path.empty() || !c.valid_data_path.empty() || !c.test_data_path.empty();
     const int sources =
         !c.data_path.empty() + !c.data_args_path.empty() + by_split + !c.per_split_data_args_path.empty();
@@ -260,9 +243,7 @@ void derive_data(RunConfig& c) {
 
 void check_checkpoint(RunConfig& c) {
     if (!c.save.empty() && !c.save_interval) usage_error("--save needs --save-interval");
-    if (c.save_interval) require_positive(*c.save_interval, "--save-interval");
     if (c.save.empty() && c.save_interval) notice(c, "--save-interval without --save: nothing will be saved");
-    if (c.keep_last < 0 || c.keep_every < 0) usage_error("--keep-last and --keep-every must not be negative");
     if (c.keep_every > 0 && c.keep_last == 0)
         usage_error("--keep-every needs --keep-last: without it every checkpoint is kept");
     if (c.ckpt_step && c.load.empty() && c.pretrained_checkpoint.empty()) usage_error("--ckpt-step needs --load");
@@ -270,12 +251,12 @@ void check_checkpoint(RunConfig& c) {
     if (c.overlap_param_gather && !(c.use_distributed_optimizer && c.overlap_grad_reduce)) {
         usage_error("--overlap-param-gather needs --use-distributed-optimizer and --overlap-grad-reduce");
     }
-    if (c.threads < 0) usage_error("--threads must not be negative");
 }
 
 }  // namespace
 
 void validate_and_derive(RunConfig& config, int64_t world_size) {
+    check_ranges(config);
     check_proportions(config, world_size);
     derive_layout(config, world_size);
     derive_model(config);

@@ -79,11 +79,6 @@ void derive_mlp(RunConfig& c) {
                     "--ffn-hidden-size");
     if (!c.add_bias_linear) c.bias_gelu_fusion = false;
     if (c.add_bias_linear) c.add_qkv_bias = true;
-    require_positive(c.make_vocab_size_divisible_by, "--make-vocab-size-divisible-by");
-    require_share(c.attention_dropout, "--attention-dropout");
-    require_share(c.hidden_dropout, "--hidden-dropout");
-    if (!(c.norm_epsilon > 0)) usage_error("--norm-epsilon must be positive, not ", c.norm_epsilon);
-    if (!(c.init_method_std >= 0)) usage_error("--init-method-std must not be negative, but is ", c.init_method_std);
 }
 
 void derive_positions(RunConfig& c) {
@@ -99,11 +94,6 @@ void derive_positions(RunConfig& c) {
             usage_error("--rotary-percent ", c.rotary_percent, " of the head dimension ", c.kv_channels, " is ",
                         rotated, " rotated dimensions: that must be an even number of at least 2");
         }
-        require_positive(c.rotary_base, "--rotary-base");
-        if (c.rotary_seq_len_interpolation_factor) {
-            require_positive(*c.rotary_seq_len_interpolation_factor, "--rotary-seq-len-interpolation-factor");
-        }
-        if (!(c.rope_scaling_factor > 0)) usage_error("--rope-scaling-factor must be positive");
     } else if (c.use_rope_scaling) {
         usage_error("--use-rope-scaling needs --position-embedding-type rope");
     }

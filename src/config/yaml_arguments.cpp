@@ -3,6 +3,7 @@
 #include <yaml-cpp/yaml.h>
 
 #include <algorithm>
+#include <filesystem>
 
 #include "config/fields.h"
 #include "core/error.h"
@@ -86,6 +87,9 @@ std::vector<std::string> known_names() {
 }  // namespace
 
 std::map<std::string, std::vector<std::string>> read_yaml_arguments(const std::string& path) {
+    std::error_code unreadable;  // said below
+    if (std::filesystem::is_directory(path, unreadable))
+        usage_error("--config ", path, " is a folder; give the YAML file in it that is meant");
     YAML::Node root;
     try {
         root = YAML::LoadFile(path);

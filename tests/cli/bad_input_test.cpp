@@ -265,6 +265,29 @@ TEST_F(BadInput, ValuesThatAreNoNumbers) {
     expect_refused(with_data() + Words{"--seed"}, "--seed");
 }
 
+TEST_F(BadInput, NumbersOutsideTheirRange) {
+    expect_refused(with_data() + Words{"--threads", "40000"}, "--threads 40000");
+    expect_refused(with_data() + Words{"--num-workers", "100000"}, "--num-workers 100000");
+    expect_refused(with_data() + Words{"--num-workers", "-1"}, "--num-workers -1");
+    expect_refused(with_data() + Words{"--num-dataset-builder-threads", "1000000"}, "--num-dataset-builder-threads");
+    expect_refused(with_data() + Words{"--lr", "nan"}, "--lr nan: must be a finite number, not below 0");
+    expect_refused(with_data() + Words{"--global-batch-size", "0"}, "--global-batch-size 0");
+}
+
+TEST_F(BadInput, FoldersInPlaceOfFiles) {
+    expect_refused(with_data() + Words{"--config", at("")}, "is a folder");
+    expect_refused({"pretrain", "gpt", "@" + at("")}, "is a folder");
+}
+
+TEST_F(BadInput, BlanksInAValueAreNoMistake) {
+    const Outcome run = teratron(pretrain() + Words{"--data-path", at("data"), "--split=100, 0, 0",
+                                                    "--save=" + at("a dir"), "--save-interval=4"});
+    EXPECT_EQ(run.exit_code, 0) << run.err;
+    EXPECT_TRUE(fs::exists(folder_ / "a dir/latest_checkpointed_iteration.txt"));
+    const Outcome text = teratron({"generate", "--load=" + at("a dir"), "--prompt=1 2 3", "--max-new-tokens=1"});
+    EXPECT_EQ(text.exit_code, 0) << text.err;
+}
+
 TEST_F(BadInput, FlagsThatContradictEachOther) {
     expect_refused(with_data() + Words{"--train-samples", "100"}, "--train-samples");
     expect_refused(with_data() + Words{"--num-attention-heads", "3"}, "num-attention-heads");

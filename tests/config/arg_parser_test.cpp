@@ -122,6 +122,7 @@ TEST(ArgParser, ReadsArgumentFiles) {
     EXPECT_EQ(args.real("lr"), 3);
     EXPECT_TRUE(args.boolean("swiglu"));
     expect_usage_error([&] { parse({"@" + (folder / "absent")}); }, {"absent"});
+    expect_usage_error([&] { parse({"@" + (folder / "")}); }, {"is a folder", "@FILE"});
     std::ofstream(folder / "self") << "@" << (folder / "self");
     expect_usage_error([&] { parse({"@" + (folder / "self")}); }, {"self"});
     std::ofstream(folder / "open") << "in\n'x";

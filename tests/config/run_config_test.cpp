@@ -208,6 +208,68 @@ TEST(RunConfigRefuse, SlipsOfTheKeyboard) {
     refuses("--kv-channels 1048576 --num-attention-heads 65536", {"--kv-channels"});
 }
 
+TEST(RunConfigRefuse, NumbersThatCannotBeMeant) {
+    const auto each = [](std::initializer_list<const char*> flags, std::initializer_list<const char*> values,
+                         const char* text) {
+        for (const std::string flag : flags) {
+            for (const std::string value : values) refuses("--" + flag + " " + value, {flag.c_str(), text});
+        }
+    };
+    each({"lr", "min-lr", "lr-warmup-init", "decoupled-lr", "decoupled-min-lr", "weight-decay", "clip-grad", "adam-eps",
+          "init-method-std", "ademamix-alpha"},
+         {"-1", "nan", "inf"}, "must be a finite number, not below 0");
+    each({"initial-loss-scale", "loss-scale", "min-loss-scale", "norm-epsilon", "rope-scaling-factor"},
+         {"0", "-1", "nan", "inf"}, "must be a finite number above 0");
+    each({"adam-beta1", "adam-beta2", "ademamix-beta3", "sgd-momentum", "attention-dropout", "hidden-dropout"},
+         {"-0.1", "1", "nan"}, "must be at least 0 and less than 1");
+    each({"lr-warmup-fraction"}, {"-0.1", "1.1", "nan"}, "must be from 0 to 1");
+    each({"rotary-percent"}, {"0", "1.5", "nan"}, "must be above 0 and at most 1");
+    each({"lr-warmup-iters", "lr-warmup-samples", "iterations-to-skip", "seed", "train-iters", "eval-iters",
+          "ckpt-step", "keep-last", "vocab-extra-ids"},
+         {"-1"}, "must not be below 0");
+    each({"hysteresis", "log-interval", "save-interval", "eval-interval", "exit-interval", "rotary-base",
+          "loss-scale-window", "distributed-timeout-minutes", "lr-decay-iters"},
+         {"0", "-1"}, "must be at least 1");
+    refuses("--iterations-to-skip 3 -2", {"--iterations-to-skip [3, -2]"});
+    refuses("--lr-warmup-fraction inf", {"--lr-warmup-fraction inf"});
+    refuses("--input-embeddings-multiplier nan", {"--input-embeddings-multiplier", "finite"});
+    EXPECT_NO_THROW(
+        valid("--adam-eps 0 --lr 0 --clip-grad 0 --sgd-momentum 0 --lr-warmup-fraction 1 --seed 0 "
+              "--train-iters 0 --adam-beta1 0.9999999999"));
+}
+
+TEST(RunConfigRefuse, SizesGivenAsZero) {
+    for (const char* flag : {"--global-batch-size", "--ffn-hidden-size", "--kv-channels", "--encoder-seq-length",
+                             "--num-query-groups", "--encoder-num-layers", "--vocab-size", "--train-samples"}) {
+        refuses(std::string(flag) + " 0", {flag, "must be at least 1"});
+    }
+}
+
+TEST(RunConfigRefuse, MoreThreadsThanMakeSense) {
+    for (const char* flag : {"--threads", "--num-workers"}) {
+        for (const char* n : {"-1", "4097"}) refuses(std::string(flag) + " " + n, {flag, n, "from 0 to 4096"});
+    }
+    for (const char* n : {"0", "1000000"})
+        refuses(std::string("--num-dataset-builder-threads ") + n, {"from 1 to 4096"});
+    EXPECT_NO_THROW(valid("--threads 0 --num-workers 0 --num-dataset-builder-threads 4096"));
+}
+
+TEST(RunConfigRefuse, FewerSamplesThanOneBatch) {
+    refuses("--train-samples 7 --global-batch-size 8", {"--train-samples 7", "one batch of 8"});
+    refuses("--train-samples 3 --global-batch-size 8 --rampup-batch-size 4 2 10", {"--train-samples 3", "of 4"});
+    EXPECT_NO_THROW(valid("--train-samples 8 --global-batch-size 8"));
+    EXPECT_NO_THROW(valid("--train-samples 5 --global-batch-size 8 --rampup-batch-size 4 2 10"));
+}
+
+TEST(RunConfigRefuse, ListsWithoutValues) {
+    expect_usage_error([] { parsed("--tiktoken-special-tokens --lr 1"); }, {"--tiktoken-special-tokens", "at least 1"});
+}
+
+TEST(RunConfigRefuse, AFolderAsConfiguration) {
+    const TempFolder folder;
+    expect_usage_error([&] { parsed("--config " + (folder / "")); }, {"--config", "is a folder"});
+}
+
 TEST(RunConfigRefuse, Layouts) {
     refuses("--tensor-model-parallel-size 3", {"world size 8"}, 8);
     refuses("--tensor-model-parallel-size 8", {"--num-attention-heads 4"}, 8);
