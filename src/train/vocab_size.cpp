@@ -97,8 +97,13 @@ std::int64_t count_tokenizer_json(const std::string& path) {
 
 /// --vocab-size, else the usual size, for a tokenizer whose file is not there.
 VocabSize assumed(const RunConfig& config, std::int64_t usual, const std::string& file_flag, const std::string& file) {
-    const std::string missing = file.empty() ? "no " + file_flag + " given" : file + " is not there";
+    std::error_code unreadable;  // counts as not there
+    const bool folder = fs::is_directory(file, unreadable);
+    const std::string missing = file.empty() ? "no " + file_flag + " given"
+                                : folder     ? file + " is a folder without a vocabulary"
+                                             : file + " is not there";
     if (config.vocab_size) return {*config.vocab_size, "--vocab-size; " + missing};
+    if (folder) usage_error(file_flag, " ", missing, "; name the file, or give --vocab-size");
     if (usual > 0) return {usual, cat("usual size of ", config.tokenizer_type, "; ", missing)};
     usage_error(config.tokenizer_type, ": ", missing, ", and it has no usual size; give --vocab-size");
 }

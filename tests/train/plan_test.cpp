@@ -377,6 +377,8 @@ TEST(Plan, CountsTokenizerFilesThatAreThere) {
     expect_usage_error([&] { size(ModelKind::gpt, " --tokenizer-type Llama2Tokenizer --tokenizer-model " + broken); },
                        {"broken.model", "damaged"});
     expect_usage_error([&] { size(ModelKind::gpt, " --vocab-file " + write("bad.json", "{")); }, {"bad.json"});
+    expect_usage_error([&] { size(ModelKind::gpt, " --vocab-file " + folder.path()); },
+                       {"--vocab-file", folder.path().c_str(), "is a folder"});
     expect_usage_error(
         [&] { size(ModelKind::gpt, " --tokenizer-type HuggingFaceTokenizer --tokenizer-model /no/such"); },
         {"--vocab-size", "/no/such"});
