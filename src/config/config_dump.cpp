@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cctype>
 #include <nlohmann/json.hpp>
+#include <set>
 
 #include "config/fields.h"
 #include "core/error.h"
@@ -92,7 +93,9 @@ void judge(const Field& field, const RunConfig& config, ConfigChange& change) {
         case ResumeRule::shape:
             change.refused = true;
             change.reason =
-                "the checkpoint's weights belong to another model; give the old value or --use-checkpoint-args";
+                cat("the checkpoint's weights belong to another model; ",
+                    config.use_checkpoint_args ? "leave the flag out, and --use-checkpoint-args takes the old value"
+                                               : "give the old value or --use-checkpoint-args");
             return;
         case ResumeRule::schedule:
             if (only_lengthens(field, config)) {
@@ -180,9 +183,11 @@ std::vector<ConfigChange> diff_configs(const json& checkpoint, const RunConfig& 
 }
 
 void take_model_arguments(const json& checkpoint, RunConfig& config) {
+    const std::set<std::string> taken_too = {"seq_length", "attention_dropout", "hidden_dropout"};  // as Megatron does
     for (const Field& field : fields()) {
-        const bool tokenizer = field.group == "tokenizer";
-        if ((field.resume != ResumeRule::shape && !tokenizer) || !checkpoint.contains(field.dest)) continue;
+        const bool taken =
+            field.resume == ResumeRule::shape || field.group == "tokenizer" || taken_too.count(field.dest) != 0;
+        if (!taken || !checkpoint.contains(field.dest)) continue;
         if (std::holds_alternative<std::monostate>(field.member) || config.given.count(field.dest) != 0) continue;
         const json& value = checkpoint.at(field.dest);
         if (value.is_null()) continue;
@@ -193,8 +198,11 @@ void take_model_arguments(const json& checkpoint, RunConfig& config) {
         } else {
             texts.push_back(text_of(value));
         }
+        const std::string before = python_text(config, field);
         assign_field(config, field, texts);
         config.given.erase(field.dest);
+        const std::string now = python_text(config, field);
+        if (now != before) config.notices.push_back(cat("Setting ", field.dest, " to ", now, " from checkpoint"));
     }
 }
 

@@ -32,7 +32,8 @@ struct ConfigChange {
 /// (paths, intervals, logging) are listed as accepted; those that change the shape of the model are refused.
 std::vector<ConfigChange> diff_configs(const nlohmann::json& checkpoint, const RunConfig& config);
 
-/// --use-checkpoint-args: takes the model's shape and tokenizer from a checkpoint's record, except what the user gave.
+/// --use-checkpoint-args: takes the model's shape, tokenizer, sequence length and dropouts from a checkpoint's record,
+/// except what the user gave. A notice for each value that this changes.
 void take_model_arguments(const nlohmann::json& checkpoint, RunConfig& config);
 
 }  // namespace tera

@@ -27,7 +27,8 @@ void add_checkpoint_fields(FieldList& list) {
     list.add("pretrained-checkpoint", &C::pretrained_checkpoint,
              "folder whose weights are used when --load holds nothing yet");
     list.add("exit-on-missing-checkpoint", &C::exit_on_missing_checkpoint, "stop when --load holds no checkpoint");
-    list.add("use-checkpoint-args", &C::use_checkpoint_args, "take the model's shape from the checkpoint");
+    list.add("use-checkpoint-args", &C::use_checkpoint_args,
+             "take the model's shape, its sequence length and tokenizer from the checkpoint, except what is given");
     list.add("async-save", &C::async_save, "save in the background")
         .none_unless_set()
         .no_effect("saving finishes before training goes on in this version; the checkpoint is the same");

@@ -129,6 +129,16 @@ TEST(ConfigDiff, ShowsValuesAsPythonDoes) {
     EXPECT_EQ(changes[1].new_value, "2e-05");
 }
 
+TEST(ConfigDiff, SaysWhatChanges) {
+    const auto reason = [](const std::string& flags) {
+        const std::vector<ConfigChange> changes = diff_configs(config_to_json(valid("")), valid(flags));
+        return changes.size() == 1 ? changes[0].reason : cat(changes.size(), " changes");
+    };
+    for (const char* flag : {"--reset-position-ids", "--reset-attention-mask", "--eod-mask-loss", "--vocab-file v"})
+        EXPECT_EQ(reason(flag), "training goes on with the new value") << flag;
+    EXPECT_EQ(reason("--seed 7"), "the order of samples changes from here on");
+}
+
 TEST(ConfigDiff, TakesTheModelFromTheCheckpoint) {
     const nlohmann::json json =
         config_to_json(valid("--swiglu --ffn-hidden-size 96 --lr 5e-4 --norm-epsilon 1e-6 --vocab-size 100"));
@@ -144,6 +154,31 @@ TEST(ConfigDiff, TakesTheModelFromTheCheckpoint) {
     EXPECT_EQ(config.vocab_size, 100);
     EXPECT_EQ(config.num_layers, 5);  // what the user gives stays
     EXPECT_FALSE(config.lr.has_value());
+    const auto said = [&](const char* line) {
+        return std::count(config.notices.begin(), config.notices.end(), line) == 1;
+    };
+    EXPECT_TRUE(said("Setting hidden_size to 64 from checkpoint"));
+    EXPECT_TRUE(said("Setting swiglu to True from checkpoint"));
+    for (const std::string& line : config.notices) EXPECT_EQ(line.find("Setting num_layers"), std::string::npos);
+}
+
+TEST(ConfigDiff, TakesTheSequenceLengthFromTheCheckpoint) {
+    const nlohmann::json json = config_to_json(valid("--hidden-dropout 0.25"));
+    RunConfig config = parse_run_config(ModelKind::gpt, {"--micro-batch-size", "1"}, Environment{});
+    take_model_arguments(json, config);
+    validate_and_derive(config, 1);
+    EXPECT_EQ(config.seq_length, valid("").seq_length);
+    EXPECT_EQ(config.hidden_dropout, 0.25);
+    EXPECT_EQ(config.attention_dropout, 0.1);
+}
+
+TEST(ConfigDiff, AdvisesWhatIsNotYetGiven) {
+    const nlohmann::json json = config_to_json(valid(""));
+    const auto reason = [&](const std::string& more) {
+        return diff_configs(json, valid("--ffn-hidden-size 96" + more)).at(0).reason;
+    };
+    EXPECT_NE(reason("").find("or --use-checkpoint-args"), std::string::npos);
+    EXPECT_NE(reason(" --use-checkpoint-args --load x").find("leave the flag out"), std::string::npos);
 }
 
 }  // namespace
