@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cstdio>
+#include <unordered_set>
 
 #include "core/error.h"
 #include "token/bpe_encoder.h"
@@ -35,10 +36,30 @@ std::string Gpt2BpeTokenizer::decode(std::span<const std::int32_t> ids) const {
 
 std::vector<TokenizerFile> Gpt2BpeTokenizer::files() const { return bpe_tokenizer_files(vocab_, merges_); }
 
+namespace {
+
+/// Merges whose tokens the vocabulary lacks turn text into id 0. A few may be meant; many are the wrong file.
+void check_they_belong_together(const BpeVocab& vocab, const BpeMerges& merges, const std::string& vocab_file,
+                                const std::string& merge_file) {
+    const std::unordered_set<std::string_view> known(vocab.token_of_id.begin(), vocab.token_of_id.end());
+    const auto lost =
+        static_cast<std::size_t>(std::count_if(merges.pairs.begin(), merges.pairs.end(), [&](const auto& pair) {
+            return known.count(pair.first + pair.second) == 0;
+        }));
+    if (lost == 0) return;
+    const std::string what =
+        cat(lost, " of ", merges.pairs.size(), " merges in ", merge_file, " make tokens that are not in ", vocab_file);
+    if (2 * lost >= merges.pairs.size()) usage_error(what, "; give files that belong together");
+    std::fprintf(stderr, "WARNING: %s; such text becomes id 0\n", what.c_str());
+}
+
+}  // namespace
+
 std::unique_ptr<Tokenizer> load_gpt2_bpe(const std::string& vocab_file, const std::string& merge_file) {
     BpeVocab vocab = parse_vocab_json(read_token_file(vocab_file), vocab_file);
     BpeMerges merges = parse_merges(read_token_file(merge_file), merge_file);
     for (const std::string& warning : merges.warnings) std::fprintf(stderr, "WARNING: %s\n", warning.c_str());
+    check_they_belong_together(vocab, merges, vocab_file, merge_file);
     return std::make_unique<Gpt2BpeTokenizer>(std::move(vocab), std::move(merges), vocab_file);
 }
 

@@ -14,6 +14,8 @@ std::string format_text(const char* format, ...) {
     std::string text(static_cast<std::size_t>(length > 0 ? length : 0), '\0');
     std::vsnprintf(text.data(), text.size() + 1, format, second);
     va_end(second);
+    for (const char* nan : {"-nan", "-NAN"})  // Python's has no sign
+        for (std::size_t at; (at = text.find(nan)) != std::string::npos;) text.erase(at, 1);
     return text;
 }
 

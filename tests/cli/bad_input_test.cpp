@@ -4,8 +4,10 @@
 #include <sys/mount.h>
 #include <unistd.h>
 
+#include <chrono>
 #include <fstream>
 #include <map>
+#include <thread>
 
 #include "cli/process.h"
 #include "core/error.h"
@@ -345,6 +347,22 @@ TEST_F(BadInput, TokenizerFilesThatAreDamaged) {
     write_file(folder_ / "vocab.json", "{\"a\": 0, \"b\": 1, \"ab\": 2, \"<|endoftext|>\": 3}");
     write_file(folder_ / "merges.txt", "#version: 0.2\na b c\n");
     expect_refused(flags, "merges.txt");
+    write_file(folder_ / "merges.txt", "#version: 0.2\na b\nb a\nab a\n");
+    expect_refused(flags, "2 of 3 merges in " + at("merges.txt"));
+    write_file(folder_ / "vocab.json", "{\"a\": 0, \"b\": 1, \"ab\": 2, \"ba\": 3, \"<|endoftext|>\": 4}");
+    const Outcome warned = teratron(flags);
+    EXPECT_EQ(warned.exit_code, 0) << warned.err;
+    EXPECT_NE(warned.err.find("WARNING: 1 of 3 merges"), std::string::npos) << warned.err;
+}
+
+TEST_F(BadInput, TokenFileCutShortWhileItIsRead) {
+    std::thread([&] {
+        while (!fs::exists(folder_ / "metrics") || fs::file_size(folder_ / "metrics") == 0)
+            std::this_thread::sleep_for(std::chrono::milliseconds(5));
+        fs::resize_file(folder_ / "data.bin", 0);
+    }).detach();
+    expect_refused(with_data() + Words{"--train-iters", "200000", "--metrics-file", at("metrics"), "--device", "cpu"},
+                   "became shorter");
 }
 
 TEST_F(BadInput, CorpusLinesThatAreNoJson) {

@@ -7,6 +7,7 @@
 #include <cstdlib>
 
 #include "core/error.h"
+#include "train/format_text.h"
 
 namespace tera {
 namespace {
@@ -80,6 +81,11 @@ TEST_F(LogLines, NotANumberIsNotPrinted) {
     report.losses = {{"lm loss", 0.0}};
     EXPECT_EQ(training_line(LogFormat::core_0_12, report).find("lm loss"), std::string::npos);
     EXPECT_NE(training_line(LogFormat::core_head, report).find("lm loss: 0.000000E+00 |"), std::string::npos);
+}
+
+TEST(FormatText, NotANumberHasNoSign) {
+    EXPECT_EQ(format_text("%.6E %.1f", -NAN, NAN), "NAN nan");
+    EXPECT_EQ(format_text("%.1f", -1.0), "-1.0");
 }
 
 TEST_F(LogLines, CoreHeadHasMicrosecondsAndZerosOnlyWhenAsked) {
