@@ -157,6 +157,9 @@ void check_length(const RunConfig& c) {
 
 void derive_optimizer(RunConfig& c) {
     if (c.lr && c.min_lr > *c.lr) usage_error("--min-lr ", c.min_lr, " is larger than --lr ", *c.lr);
+    if (c.decoupled_lr && c.decoupled_min_lr.value_or(0) > *c.decoupled_lr) {
+        usage_error("--decoupled-min-lr ", *c.decoupled_min_lr, " is larger than --decoupled-lr ", *c.decoupled_lr);
+    }
     if (c.lr_decay_style == "WSD" && c.train_iters && !c.lr_wsd_decay_iters)
         usage_error("--lr-decay-style WSD needs --lr-wsd-decay-iters");
     if (c.lr_decay_style == "WSD" && c.train_samples && !c.lr_wsd_decay_samples) {

@@ -304,6 +304,7 @@ TEST(RunConfigRefuse, Contradictions) {
     refuses("--train-samples 500 --rampup-batch-size 8 2 100 --global-batch-size 8", {"never reach"});
     refuses("--fp16 --bf16", {"--fp16 and --bf16"});
     refuses("--lr 1e-4 --min-lr 1e-3", {"--min-lr"});
+    refuses("--lr 1 --decoupled-lr 1e-4 --decoupled-min-lr 1e-3", {"--decoupled-min-lr", "larger than --decoupled-lr"});
     refuses("--lr-decay-style WSD --train-iters 10", {"--lr-wsd-decay-iters"});
     refuses("--weight-decay-incr-style linear", {"--start-weight-decay"});
     refuses("--start-weight-decay 0.1", {"--weight-decay-incr-style"});
