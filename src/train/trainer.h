@@ -19,6 +19,7 @@
 #include "config/run_config.h"
 #include "core/kernel_trace.h"
 #include "token/tokenizer.h"
+#include "train/agreement.h"
 #include "train/batch_schedule.h"
 #include "train/checkpoint.h"
 #include "train/control.h"
@@ -73,6 +74,7 @@ class Trainer {
     void load();
     void load_from(const CheckpointLocation& location, bool finetune);
     void check_enough_data() const;
+    void agree(const std::vector<Fact>& facts);
     void print_changes(const CheckpointState& saved);
     void set_up_data();
     void set_up_records();
@@ -131,6 +133,7 @@ class Trainer {
     std::unique_ptr<DataFeed> data_;
 
     RunState state_;
+    bool loaded_ = false;               ///< weights came from files
     std::int64_t first_iteration_ = 0;  ///< where this process began
     std::int64_t saved_at_ = -1;        ///< iteration of the newest checkpoint in --save, if it is ours
     bool memory_printed_ = false;

@@ -65,9 +65,34 @@ Trainer::Trainer(RunConfig config, TrainerOptions options)
 
 Trainer::~Trainer() = default;
 
+namespace {
+
+/// What tells other data from the same.
+std::vector<Fact> facts_of(const GptDatasets& all) {
+    std::vector<Fact> facts;
+    for (const std::optional<GptData>* data : {&all.train, &all.valid, &all.test}) {
+        std::string found = "none";
+        if (*data) {
+            found = cat((*data)->samples ? (*data)->samples->size() : 0, " samples from");
+            for (const SourceReport& source : (*data)->sources) found += cat(" ", source.tokens);
+            found += " tokens";
+        }
+        facts.push_back({cat("the ",
+                             data == &all.train   ? "train"
+                             : data == &all.valid ? "valid"
+                                                  : "test",
+                             " data"),
+                         found});
+    }
+    return facts;
+}
+
+}  // namespace
+
 void Trainer::set_up() {
     require_runnable(config_);
     join_ranks();
+    agree(flags_to_share(config_));
     print_arguments();
     if (!config_.save.empty() && leads()) check_save_folder(config_.save);
     if (!config_.profile_timeline.empty()) make_folders(config_.profile_timeline);  // now, not in the middle of the run
@@ -84,11 +109,14 @@ void Trainer::set_up() {
         set_up_model();
         set_up_schedules();
         load();
+        agree({{"the iteration found in --load", cat(state_.iteration)},
+               {"whether weights were found in --load", loaded_ ? "yes" : "no"}});
     }
     print_time("after model, optimizer, and learning rate scheduler are built");
     {
         Timers::Scope timer(timers_, "train/valid/test-data-iterators-setup");
         set_up_data();
+        agree(facts_of(data_->datasets()));
     }
     print_time("after dataloaders are built");
     print("done with setup ...");
@@ -96,6 +124,8 @@ void Trainer::set_up() {
                                config_.timing_log_option));
     set_up_records();
 }
+
+void Trainer::agree(const std::vector<Fact>& facts) { require_agreement(mesh_->world(), workspace_.ctx().temp, facts); }
 
 void Trainer::join_ranks() {
     const int ranks = options_.world == nullptr ? 1 : options_.world->size();
@@ -223,6 +253,7 @@ void Trainer::load() {
         if (!where) usage_error("--pretrained-checkpoint ", config_.pretrained_checkpoint, " holds no checkpoint");
         finetune = true;
     }
+    loaded_ = where.has_value();
     if (where) {
         load_from(*where, finetune);
     } else if (config_.exit_on_missing_checkpoint && !config_.load.empty()) {

@@ -238,6 +238,23 @@ TEST_F(TrainerOnRanks, a_trigger_that_one_rank_sees_stops_all) {
     EXPECT_EQ(ranks.leader.state.iteration, 1);
 }
 
+/// One machine does not see the checkpoint, or has other data: that would train something else, without an error.
+TEST_F(TrainerOnRanks, what_one_rank_finds_all_must_find) {
+    const std::string save = folder + "/ck";
+    run_on(2, "--exit-interval 2 --save-interval 2 --save " + save + " ");
+    const auto refusal = [&](const std::string& of_all, const std::string& of_the_last) -> std::string {
+        try {
+            run_on(2, of_all, of_the_last);
+        } catch (const UsageError& e) {
+            return e.what();
+        }
+        return "nothing was refused";
+    };
+    EXPECT_NE(refusal("--load " + save + " ", "--load " + folder + "/unmounted ").find("the iteration found in --load"),
+              std::string::npos);
+    EXPECT_NE(refusal("", "--seed 7 ").find("--seed"), std::string::npos);
+}
+
 TEST_F(TrainerOnRanks, what_does_not_fit_is_refused) {
     const auto refusal = [&](int ranks, const std::string& flags) -> std::string {
         try {

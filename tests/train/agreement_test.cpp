@@ -1,0 +1,75 @@
+// Ranks that were not started alike say so before they train.
+#include "train/agreement.h"
+
+#include <gtest/gtest.h>
+
+#include <sstream>
+
+#include "comm/thread_comm.h"
+#include "core/engine.h"
+#include "core/error.h"
+
+namespace tera {
+namespace {
+
+std::vector<std::string> words(const std::string& text) {
+    std::istringstream in(text);
+    std::vector<std::string> out;
+    for (std::string word; in >> word;) out.push_back(word);
+    return out;
+}
+
+/// What each rank was told; "" for nothing.
+std::vector<std::string> told(int ranks, const std::function<std::vector<Fact>(int)>& facts) {
+    std::vector<std::string> lines(static_cast<std::size_t>(ranks));
+    run_on_threads(ranks, [&](Comm& world) {
+        Arena arena;
+        ThreadPool pool(1);
+        try {
+            require_agreement(world, Engine().exec(arena, pool), facts(world.rank()));
+        } catch (const UsageError& e) {
+            lines[static_cast<std::size_t>(world.rank())] = e.what();
+        }
+    });
+    return lines;
+}
+
+TEST(Agreement, WhoDiffersSaysSoAndTheOthersNameIt) {
+    const auto same = told(3, [](int) { return std::vector<Fact>{{"--seed", "7"}, {"--lr", "0.1"}}; });
+    EXPECT_EQ(same, (std::vector<std::string>{"", "", ""}));
+    const auto lines = told(4, [](int rank) {
+        return std::vector<Fact>{
+            {"--seed", "7"}, {"--lr", rank >= 2 ? "0.2" : "0.1"}, {"--bf16", rank == 3 ? "1" : "0"}};
+    });
+    for (const int other : {0, 1})
+        EXPECT_EQ(lines[static_cast<std::size_t>(other)],
+                  "--lr is not the same on rank 2 as on rank 0, which has 0.1; every rank needs the same");
+    for (const int differs : {2, 3})
+        EXPECT_EQ(lines[static_cast<std::size_t>(differs)],
+                  "--lr is 0.2 on this rank, and something else on rank 0; every rank needs the same");
+}
+
+TEST(Agreement, FlagsMustBeTheSameAndPlacesNeedNot) {
+    const std::string base =
+        "--num-layers 2 --hidden-size 32 --num-attention-heads 4 --seq-length 16 --max-position-embeddings 16 "
+        "--micro-batch-size 1 --global-batch-size 8 --tokenizer-type NullTokenizer --vocab-size 100 --lr 0.1 "
+        "--train-iters 2 --data-path here ";
+    const auto line_of_rank_1 = [&](const std::string& flags) {
+        return told(2, [&](int rank) {
+            RunConfig config =
+                parse_run_config(ModelKind::gpt, words(base + (rank == 1 ? flags : "")), {rank, 2, rank});
+            validate_and_derive(config, 2);
+            return flags_to_share(config);
+        })[1];
+    };
+    for (const char* allowed : {"", "--data-path there", "--threads 3", "--num-workers 0", "--metrics-file m"})
+        EXPECT_EQ(line_of_rank_1(allowed), "") << allowed;
+    for (const char* refused : {"--seed 7", "--lr 0.2", "--global-batch-size 4", "--weight-decay 0.3",
+                                "--clip-grad 0.3", "--bf16", "--eval-iters 1", "--hidden-dropout 0", "--split 50,40,10",
+                                "--tensor-model-parallel-size 2", "--save s --save-interval 2", "--load elsewhere"})
+        EXPECT_NE(line_of_rank_1(refused).find("on this rank, and something else on rank 0"), std::string::npos)
+            << refused << ": " << line_of_rank_1(refused);
+}
+
+}  // namespace
+}  // namespace tera
