@@ -109,7 +109,9 @@ void BlockTokenizer::tokenize_rows(const TextColumns& rows, TokenBlock& out) {
                 characters += count_utf8(text);
             }
         } catch (const UsageError& error) {
-            if (!add_bad(error.what(), out.characters.size(), out)) return;
+            const bool go_on = add_bad(error.what(), out.characters.size(), out);
+            if (!rows.lines.empty()) out.bad.back().line = rows.lines[row];
+            if (!go_on) return;
             continue;
         }
         out.characters.push_back(characters);

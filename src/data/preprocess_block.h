@@ -29,6 +29,7 @@ struct KeyTokens {
 struct BadRecord {
     std::int64_t number;  // in the block, from 0
     std::string why;
+    std::int64_t line = 0;  // of the file, where rows and lines are counted apart
 };
 
 struct TokenBlock {

@@ -46,7 +46,8 @@ void PreprocessWriter::write(const TokenBlock& block, const std::function<void(c
     std::size_t d = 0;
     for (std::int64_t record = 0; record < block.records; ++record) {
         if (bad != block.bad.end() && bad->number == record) {
-            leave_out(cat(path, ": ", what, before + record + 1, ": ", bad->why));
+            leave_out(bad->line > 0 ? cat(path, ": line ", bad->line, ": ", bad->why)
+                                    : cat(path, ": ", what, before + record + 1, ": ", bad->why));
             ++bad;
             continue;
         }

@@ -182,6 +182,7 @@ bool CsvReader::next(TextColumns& out, std::size_t bytes) {
             usage_error(path_, ": line ", line_, ": ", problem_);
         }
         for (std::size_t i = 0; i < wanted_.size(); ++i) out.columns[i].add(fields_[wanted_[i]]);
+        out.lines.push_back(line_);
         take_record();
         ++row_;
     }

@@ -29,6 +29,7 @@ struct TextColumns {
         }
     };
     std::vector<Column> columns;
+    std::vector<std::int64_t> lines;  // on which each row begins in the file, from 1; empty where there are none
 
     std::size_t rows() const { return columns.empty() ? 0 : columns[0].ends.size(); }
     /// What it takes in memory, about; rows without text count too.
@@ -37,7 +38,10 @@ struct TextColumns {
         for (const Column& column : columns) sum += column.bytes.size() + column.ends.size() * sizeof(std::size_t);
         return sum;
     }
-    void clear(std::size_t column_count) { columns.assign(column_count, {}); }
+    void clear(std::size_t column_count) {
+        columns.assign(column_count, {});
+        lines.clear();
+    }
 };
 
 }  // namespace tera

@@ -214,7 +214,7 @@ TEST_F(Inputs, BadRecordsAreLeftOutAndNamedIfAsked) {
             ASSERT_EQ(notes_.size(), 6u);
             const char* const expected[] = {"a.jsonl: line 3: invalid JSON", "a.jsonl: line 4: NullTokenizer",
                                             "a.jsonl: line 6: is blank",     "b.csv: line 3: has 1 fields",
-                                            "b.csv: line 4: there is text",  "b.csv: row 5: column \"text\""};
+                                            "b.csv: line 4: there is text",  "b.csv: line 6: column \"text\""};
             for (std::size_t i = 0; i < 6; ++i)
                 EXPECT_NE(notes_[i].find(expected[i]), std::string::npos) << notes_[i] << " not " << expected[i];
         }
