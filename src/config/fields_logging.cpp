@@ -27,7 +27,8 @@ void add_log_fields(FieldList& list) {
     list.add("timing-log-option", &C::timing_log_option, "how timers are summed up over ranks")
         .one_of({"max", "minmax", "all"});
     list.add("tensorboard-dir", &C::tensorboard_dir, "folder for event files").later(event_files);
-    list.add("tensorboard-log-interval", &C::tensorboard_log_interval, "iterations between event-file entries");
+    list.add("tensorboard-log-interval", &C::tensorboard_log_interval, "iterations between event-file entries")
+        .no_effect("it only matters for event files, which need --tensorboard-dir");
     list.unbound(FlagStatus::inert, "it only matters for event files, which need --tensorboard-dir",
                  {{"tensorboard-queue-size", "i=1000"},
                   {"log-timers-to-tensorboard", "T"},

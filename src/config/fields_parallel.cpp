@@ -37,7 +37,9 @@ void add_layout_fields(FieldList& list) {
     list.add("no-overlap-p2p-communication", &C::overlap_p2p_comm,
              "interleaved pipeline: send and receive between computations")
         .off()
-        .as("overlap_p2p_comm");
+        .as("overlap_p2p_comm")
+        .no_effect(
+            "messages between stages wait on queues of their own and never hold up computing; numbers are the same");
     list.add("no-async-tensor-model-parallel-allreduce", &C::async_tensor_model_parallel_allreduce,
              "tensor parallel: do not compute gradients of weights while those of activations travel")
         .off()
