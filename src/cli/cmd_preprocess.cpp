@@ -347,7 +347,7 @@ void run_tasks(const ParsedArgs& args, const Tokenizer& tokenizer, PreprocessOpt
     options.bare_names = true;
     options.token_type = tokenizer.vocab_size() <= 65'536 ? TokenType::u16 : TokenType::i32;
     for (std::int64_t task = 0; task < tasks; ++task) {
-        char number[16];
+        char number[32];
         std::snprintf(number, sizeof number, "%05lld", static_cast<long long>(task));
         const std::string mark = marks + "/" + number;
         if (!marks.empty() && std::filesystem::exists(mark)) {
