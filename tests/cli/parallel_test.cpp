@@ -3,10 +3,10 @@
 
 #include <cmath>
 #include <cstdlib>
-#include <sstream>
 
 #include "cli/process.h"
 #include "comm/mpi_world.h"
+#include "support/words.h"
 
 namespace tera::test {
 namespace {
@@ -19,13 +19,6 @@ const std::string train =
 const std::string layout =
     "--tensor-model-parallel-size 2 --sequence-parallel --pipeline-model-parallel-size 2 --use-distributed-optimizer "
     "--make-vocab-size-divisible-by 128 ";  // padding goes by the ranks too
-
-std::vector<std::string> words(const std::string& text) {
-    std::istringstream in(text);
-    std::vector<std::string> list;
-    for (std::string word; in >> word;) list.push_back(word);
-    return list;
-}
 
 /// The losses in the training lines.
 std::vector<double> losses(const std::string& output) {

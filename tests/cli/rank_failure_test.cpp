@@ -17,6 +17,7 @@
 #include "cli/process.h"
 #include "comm/mpi_world.h"
 #include "data/indexed_dataset_writer.h"
+#include "support/words.h"
 
 namespace tera::test {
 namespace {
@@ -26,13 +27,6 @@ using Words = std::vector<std::string>;
 using Clock = std::chrono::steady_clock;
 
 constexpr int ranks = 4;
-
-Words words(const std::string& text) {
-    std::istringstream in(text);
-    Words list;
-    for (std::string word; in >> word;) list.push_back(word);
-    return list;
-}
 
 std::string training(const std::string& data) {
     return "pretrain gpt --num-layers 4 --hidden-size 64 --num-attention-heads 4 --seq-length 32 "

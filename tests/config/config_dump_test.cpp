@@ -9,19 +9,18 @@
 
 #include "config/fields.h"
 #include "core/error.h"
+#include "support/words.h"
 
 namespace tera {
 namespace {
 
 RunConfig valid(const std::string& flags) {
-    std::istringstream in(
+    const std::string line =
         "--num-layers 4 --hidden-size 64 --num-attention-heads 4 --seq-length 32 --max-position-embeddings 32 "
         "--micro-batch-size 2"
         " --train-iters 10 --lr 1e-4 " +
-        flags);
-    std::vector<std::string> words;
-    for (std::string word; in >> word;) words.push_back(word);
-    RunConfig config = parse_run_config(ModelKind::gpt, words, Environment{});
+        flags;
+    RunConfig config = parse_run_config(ModelKind::gpt, words(line), Environment{});
     validate_and_derive(config, 1);
     return config;
 }

@@ -3,21 +3,14 @@
 #include <gtest/gtest.h>
 
 #include <fstream>
-#include <sstream>
 
 #include "core/error.h"
 #include "support/expect_usage_error.h"
 #include "support/temp_folder.h"
+#include "support/words.h"
 
 namespace tera {
 namespace {
-
-std::vector<std::string> words(const std::string& text) {
-    std::istringstream in(text);
-    std::vector<std::string> out;
-    for (std::string word; in >> word;) out.push_back(word);
-    return out;
-}
 
 RunConfig parsed(const std::string& flags, ModelKind kind = ModelKind::gpt) {
     return parse_run_config(kind, words(flags), Environment{});

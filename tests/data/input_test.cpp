@@ -405,6 +405,20 @@ TEST_F(Stopped, AnErrorKeepsWhatWasDone) {
     EXPECT_FALSE(std::filesystem::exists(folder_ / "out.resume.json"));
 }
 
+/// Records were left out of it, which a run without --skip-invalid must not do.
+TEST_F(Stopped, WithRecordsLeftOutNeedsTheFlag) {
+    spill(folder_ / "in/a.jsonl", "oops\n" + json_lines(0, 1000));
+    auto chosen = options({"in/a.jsonl"});
+    chosen.journal_seconds = 0;
+    chosen.skip_invalid = true;
+    run_and_stop(chosen, 600);
+    chosen.skip_invalid = false;
+    expect_usage_error([&] { preprocess(tokenizer_, chosen); }, {"out.resume.json", "other flags"});
+    chosen.skip_invalid = true;
+    EXPECT_EQ(preprocess(tokenizer_, chosen).invalid, 1);
+    EXPECT_EQ(firsts(), counting(1000));
+}
+
 /// Killed while partitions are joined: nothing is tokenised again.
 TEST_F(Stopped, JoinsWhatWasWritten) {
     spill(folder_ / "in/a.jsonl", json_lines(0, 1000));

@@ -4,11 +4,11 @@
 #include <gtest/gtest.h>
 
 #include <mutex>
-#include <sstream>
 
 #include "comm/thread_comm.h"
 #include "support/expect_usage_error.h"
 #include "support/models.h"
+#include "support/words.h"
 #include "train/evaluate.h"
 #include "train/layout_search.h"
 #include "train/training_parts.h"
@@ -17,16 +17,14 @@ namespace tera {
 namespace {
 
 RunConfig config_of(const std::string& flags, std::int64_t world) {
-    std::istringstream in(
+    const std::string line =
         "--num-layers 4 --hidden-size 32 --num-attention-heads 4 --seq-length 16 --max-position-embeddings 16 "
         "--micro-batch-size 2 --global-batch-size 16 --tokenizer-type NullTokenizer --vocab-size 99 "
         "--make-vocab-size-divisible-by 8 --attention-dropout 0 --hidden-dropout 0 --lr 0.01 --train-iters 2 "
         "--mock-data "
         "--device cpu --threads 1 " +
-        flags);
-    std::vector<std::string> words;
-    for (std::string word; in >> word;) words.push_back(word);
-    RunConfig config = parse_run_config(ModelKind::gpt, words, Environment{});
+        flags;
+    RunConfig config = parse_run_config(ModelKind::gpt, words(line), Environment{});
     validate_and_derive(config, world);
     config.padded_vocab_size = 104;
     return config;
@@ -140,17 +138,15 @@ TEST(LayoutPlan, a_rank_keeps_as_many_micro_batches_as_its_stage_has_after_it) {
 
 TEST(LayoutSearch, what_it_finds_fits_and_is_what_the_plan_says) {
     const RunConfig base = [] {
-        std::istringstream in(
+        const std::string line =
             "--num-layers 32 --hidden-size 4096 --num-attention-heads 32 --group-query-attention --num-query-groups 8 "
             "--ffn-hidden-size 14336 --swiglu --normalization RMSNorm --disable-bias-linear --position-embedding-type "
             "rope "
             "--untie-embeddings-and-output-weights --seq-length 8192 --max-position-embeddings 8192 --micro-batch-size "
             "1 "
             "--global-batch-size 64 --tokenizer-type NullTokenizer --vocab-size 128255 --bf16 --device cpu --lr 1e-4 "
-            "--train-iters 10");
-        std::vector<std::string> words;
-        for (std::string word; in >> word;) words.push_back(word);
-        return parse_run_config(ModelKind::gpt, words, Environment{});
+            "--train-iters 10";
+        return parse_run_config(ModelKind::gpt, words(line), Environment{});
     }();
     const SearchRequest request{.gpus = 8, .memory_gib = 80};
     const std::vector<LayoutChoice> found = search_layouts(base, request);

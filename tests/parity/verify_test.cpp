@@ -4,20 +4,18 @@
 
 #include <array>
 #include <limits>
-#include <sstream>
 
 #include "comm/thread_comm.h"
 #include "support/expect_usage_error.h"
+#include "support/words.h"
 
 namespace tera {
 namespace {
 
 RunConfig config_of(const std::string& flags, std::int64_t world) {
-    std::istringstream in("--seq-length 64 --max-position-embeddings 64 --micro-batch-size 4 --global-batch-size 64 " +
-                          flags);
-    std::vector<std::string> words;
-    for (std::string word; in >> word;) words.push_back(word);
-    RunConfig config = parse_run_config(ModelKind::gpt, words, Environment{});
+    const std::string line =
+        "--seq-length 64 --max-position-embeddings 64 --micro-batch-size 4 --global-batch-size 64 " + flags;
+    RunConfig config = parse_run_config(ModelKind::gpt, words(line), Environment{});
     validate_and_derive(config, world);
     return config;
 }

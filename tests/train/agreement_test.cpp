@@ -3,21 +3,13 @@
 
 #include <gtest/gtest.h>
 
-#include <sstream>
-
 #include "comm/thread_comm.h"
 #include "core/engine.h"
 #include "core/error.h"
+#include "support/words.h"
 
 namespace tera {
 namespace {
-
-std::vector<std::string> words(const std::string& text) {
-    std::istringstream in(text);
-    std::vector<std::string> out;
-    for (std::string word; in >> word;) out.push_back(word);
-    return out;
-}
 
 /// What each rank was told; "" for nothing.
 std::vector<std::string> told(int ranks, const std::function<std::vector<Fact>(int)>& facts) {

@@ -2,10 +2,9 @@
 // (bench/results/nccl_layouts_h200_*.md and step_h200_*.md).
 #include <gtest/gtest.h>
 
-#include <sstream>
-
 #include "core/build_info.h"
 #include "core/engine.h"
+#include "support/words.h"
 #include "train/memory_plan.h"
 #include "train/plan.h"
 
@@ -13,11 +12,9 @@ namespace tera {
 namespace {
 
 RunConfig config_of(const std::string& flags, std::int64_t world) {
-    std::istringstream in(flags +
-                          " --device cuda --mock-data --train-iters 20 --attention-dropout 0 --hidden-dropout 0");
-    std::vector<std::string> words;
-    for (std::string word; in >> word;) words.push_back(word);
-    RunConfig config = parse_run_config(ModelKind::gpt, words, Environment{});
+    const std::string line =
+        flags + " --device cuda --mock-data --train-iters 20 --attention-dropout 0 --hidden-dropout 0";
+    RunConfig config = parse_run_config(ModelKind::gpt, words(line), Environment{});
     validate_and_derive(config, world);
     return config;
 }

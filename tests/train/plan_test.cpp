@@ -5,23 +5,16 @@
 
 #include <fstream>
 #include <nlohmann/json.hpp>
-#include <sstream>
 
 #include "core/build_info.h"
 #include "core/error.h"
 #include "support/expect_usage_error.h"
 #include "support/temp_folder.h"
+#include "support/words.h"
 #include "train/run_schedules.h"
 
 namespace tera {
 namespace {
-
-std::vector<std::string> words(const std::string& text) {
-    std::istringstream in(text);
-    std::vector<std::string> out;
-    for (std::string word; in >> word;) out.push_back(word);
-    return out;
-}
 
 struct Planned {
     RunConfig config;

@@ -9,7 +9,6 @@
 #include <functional>
 #include <map>
 #include <nlohmann/json.hpp>
-#include <sstream>
 #include <string>
 #include <vector>
 
@@ -17,6 +16,7 @@
 #include "core/error.h"
 #include "core/transfer.h"
 #include "support/temp_folder.h"
+#include "support/words.h"
 #include "train/trainer.h"
 
 namespace tera {
@@ -65,13 +65,6 @@ inline std::vector<char> bytes_of(const Exec& exec, const Tensor& t) {
 
 class TrainerRuns : public testing::Test {
   protected:
-    static std::vector<std::string> words(const std::string& text) {
-        std::istringstream in(text);
-        std::vector<std::string> out;
-        for (std::string word; in >> word;) out.push_back(word);
-        return out;
-    }
-
     /// A model of a few thousand weights: 2 layers of 32, 2 heads, sequences of 16, batches of 4 in micro-batches of 2.
     std::string base() const {
         return "--num-layers 2 --hidden-size 32 --num-attention-heads 2 --seq-length 16 --max-position-embeddings 16 "

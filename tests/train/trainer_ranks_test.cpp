@@ -2,6 +2,7 @@
 #include <mutex>
 
 #include "comm/thread_comm.h"
+#include "data/indexed_dataset_writer.h"
 #include "support/expect_usage_error.h"
 #include "train/trainer_fixture.h"
 
@@ -253,6 +254,16 @@ TEST_F(TrainerOnRanks, what_one_rank_finds_all_must_find) {
     EXPECT_NE(refusal("--load " + save + " ", "--load " + folder + "/unmounted ").find("the iteration found in --load"),
               std::string::npos);
     EXPECT_NE(refusal("", "--seed 7 ").find("--seed"), std::string::npos);
+    for (const int documents : {40, 41}) {
+        IndexedDatasetWriter writer(folder + "/" + std::to_string(documents), TokenType::u16);
+        for (int d = 0; d < documents; ++d)
+            writer.add_document(std::vector<std::int32_t>(40, d), std::vector<std::int32_t>{40});
+        writer.finish();
+    }
+    data = "";
+    const std::string here = "--split 80,10,10 --data-path " + folder + "/40 ";
+    EXPECT_TRUE(run_on(2, here).leader.finished);
+    EXPECT_NE(refusal(here, "--data-path " + folder + "/41 ").find("the train data"), std::string::npos);
 }
 
 TEST_F(TrainerOnRanks, what_does_not_fit_is_refused) {
