@@ -41,8 +41,9 @@ Decoder::Decoder(const ModelConfig& config, const RecomputeConfig& recompute, st
     TERA_CHECK(config.layers > 0 && config.hidden > 0 && config.heads > 0 && config.kv_heads > 0 && config.vocab > 0 &&
                    config.heads % config.kv_heads == 0 && recompute.layers > 0,
                "model sizes");
-    TERA_CHECK(slice.first >= 0 && slice.count > 0 && slice.first + slice.count <= config.layers, "layers from ",
+    TERA_CHECK(slice.first >= 0 && slice.count >= 0 && slice.first + slice.count <= config.layers, "layers from ",
                slice.first, ", ", slice.count, " of ", config.layers);
+    TERA_CHECK(slice.count > 0 || slice.embedding || slice.head, "a slice with nothing");
     bool selective = recompute.kind == RecomputeConfig::Kind::selective;
     if (slice.embedding) embedding_.emplace(config, tp_);
     for (std::int64_t l = 0; l < slice.count; ++l) blocks_.emplace_back(config, slice.first + l, selective, ranks);
@@ -58,6 +59,11 @@ void Decoder::check_whole() const {
     TERA_CHECK(tp_.size() == 1 && slice_.count == config_.layers,
                "a slice of a model is asked for what only a whole "
                "one on one rank can do");
+}
+
+DType Decoder::dtype() const {
+    if (embedding_) return embedding_->word.value.dtype;
+    return blocks_.empty() ? final_norm_->dtype() : blocks_[0].dtype();
 }
 
 Shape Decoder::stream_shape(const MicroBatch& batch) const { return {tp_.rows(batch.S * batch.B), config_.hidden}; }
@@ -77,7 +83,8 @@ BlockInput Decoder::block_input(const Ctx& ctx, const MicroBatch& batch, bool dr
     in.stream = batch.place;
     in.stream.offset = tp_.first_row(batch.S);
     in.length = length;
-    if (config_.position == PositionKind::rope) in.rope = &rope_.table(ctx.temp, acc_dtype(dtype()), positions);
+    if (config_.position == PositionKind::rope && !blocks_.empty())
+        in.rope = &rope_.table(ctx.temp, acc_dtype(dtype()), positions);
     return in;
 }
 

@@ -47,7 +47,7 @@ Tensor loss_sums(const Exec& exec);
 LossSum read_loss(const Exec& exec, ConstTensor sums);
 
 /// Layers first .. first + count - 1 of a model, the first place with the embedding, the last with final norm and
-/// output matrix.
+/// output matrix. Those two may have no layers.
 struct ModelSlice {
     std::int64_t first = 0, count = 0;
     bool embedding = true, head = true;
@@ -115,7 +115,7 @@ class Decoder {
 
     /// Of the stream that places hand on: this rank's rows.
     Shape stream_shape(const MicroBatch& batch) const;
-    DType dtype() const { return blocks_[0].dtype(); }
+    DType dtype() const;
 
     /// Bytes of tables that were built on the way (RoPE), beside the arenas.
     std::size_t table_bytes() const { return rope_.bytes(); }

@@ -74,6 +74,13 @@ LayerPlan plan_layers(const LayerPlanRequest& r) {
             next += stage[chunk].count;
             if (stage[chunk].count < 0)
                 usage_error("a pipeline stage would hold fewer than no layers; use fewer stages");
+            const bool embedding = chunk == 0 && &stage == &plan.stages.front();
+            const bool loss = chunk + 1 == chunks && &stage == &plan.stages.back();
+            if (stage[chunk].count == 0 && !embedding && !loss)
+                usage_error(chunks > 1 ? cat("chunk ", chunk, " of ") : "", "pipeline stage ",
+                            &stage - plan.stages.data(),
+                            " would hold nothing: neither layers nor embedding nor loss; use fewer stages or chunks, "
+                            "or other --decoder-first/last-pipeline-num-layers");
         }
     }
     TERA_CHECK(next == r.layers, "the plan holds ", next, " of ", r.layers, " layers");

@@ -6,6 +6,7 @@
 //                 of chunk v-1; every chunk of a stage has the same number of layers
 //   first, last   so many layers on the first and the last stage, the rest evenly on the stages between
 //   accounting    the embedding (loss) counts as one layer of the first (last) stage, which then builds one layer less
+// The place of the embedding and that of the loss may have no layers; any other has some.
 #pragma once
 
 #include <cstdint>

@@ -49,8 +49,7 @@ std::vector<ModelSlice> slices_of(const ModelConfig& model, const ParityLayout& 
     const int P = layout.mesh.pp;
     LayerPlanRequest request;
     request.layers = model.layers, request.stages = P, request.chunks = layout.chunks;
-    if (layout.first_stage_layers > 0) request.first_stage = layout.first_stage_layers;
-    if (layout.last_stage_layers > 0) request.last_stage = layout.last_stage_layers;
+    request.first_stage = layout.first_stage_layers, request.last_stage = layout.last_stage_layers;
     request.count_embedding = layout.count_embedding, request.count_loss = layout.count_loss;
     const LayerPlan plan = plan_layers(request);
     std::vector<ModelSlice> slices;

@@ -19,8 +19,8 @@ struct ParityLayout {
     bool distributed_optimizer = false;
     bool overlap = false;  ///< gradients are reduced, and values gathered, in small buffers while others are computed
     int chunks = 1;        ///< of each pipeline stage
-    std::int64_t first_stage_layers = 0, last_stage_layers = 0;  ///< 0: as many as the others
-    bool count_embedding = false, count_loss = false;            ///< as layers of the first and last stage
+    std::optional<std::int64_t> first_stage_layers = {}, last_stage_layers = {};  ///< absent: as many as the others
+    bool count_embedding = false, count_loss = false;  ///< as layers of the first and last stage
     RecomputeConfig recompute = {};
     std::int64_t group = 0;                     ///< PipelineShape::group
     std::optional<std::int64_t> deferral = {};  ///< Pipeline::Parts::deferral

@@ -7,6 +7,7 @@
 #include "core/error.h"
 #include "train/format_text.h"
 #include "train/model_from_flags.h"
+#include "train/plan.h"
 #include "train/training_parts.h"
 
 namespace tera {
@@ -81,6 +82,7 @@ class Comparison {
 
 VerifyPlan plan_verification(const RunConfig& config) {
     if (config.kind != ModelKind::gpt) usage_error("verify is built for gpt models only");
+    (void)plan_layers(layer_plan_request(config));  // says what cannot be before ranks start
     VerifyPlan plan;
     ParityLayout& layout = plan.layout;
     layout.mesh = mesh_shape_from(config);
@@ -89,8 +91,8 @@ VerifyPlan plan_verification(const RunConfig& config) {
     layout.distributed_optimizer = config.use_distributed_optimizer;
     layout.overlap = config.overlap_grad_reduce;
     layout.chunks = static_cast<int>(config.virtual_pipeline_model_parallel_size.value_or(1));
-    layout.first_stage_layers = config.decoder_first_pipeline_num_layers.value_or(0);
-    layout.last_stage_layers = config.decoder_last_pipeline_num_layers.value_or(0);
+    layout.first_stage_layers = config.decoder_first_pipeline_num_layers;
+    layout.last_stage_layers = config.decoder_last_pipeline_num_layers;
     layout.count_embedding = config.account_for_embedding_in_pipeline_split;
     layout.count_loss = config.account_for_loss_in_pipeline_split;
     layout.recompute = recompute_from(config);

@@ -3,6 +3,7 @@
 #include <gtest/gtest.h>
 
 #include "core/error.h"
+#include "support/expect_usage_error.h"
 
 namespace tera {
 namespace {
@@ -83,6 +84,27 @@ TEST(LayerPlan, CountsEmbeddingAndLossAsLayers) {
     EXPECT_EQ(text_of(plan.stages[3]), "11+4 27+3");
     r.count_loss = false;
     EXPECT_THROW(plan_layers(r), UsageError);
+}
+
+TEST(LayerPlan, EmbeddingOrLossMayStandAlone) {
+    LayerPlanRequest r = request(2, 4);
+    r.count_embedding = r.count_loss = true;
+    EXPECT_EQ(plan_layers(r).layers_per_stage(), (Counts{0, 1, 1, 0}));
+    r = request(4, 3);
+    r.first_stage = 0;
+    EXPECT_EQ(plan_layers(r).layers_per_stage(), (Counts{0, 2, 2}));
+}
+
+TEST(LayerPlan, RefusesStagesAndChunksWithNothing) {
+    LayerPlanRequest r = request(4, 3);
+    r.first_stage = r.last_stage = 2;
+    expect_usage_error([&] { plan_layers(r); }, {"pipeline stage 1 would hold nothing"});
+    r = request(4, 2, 2);  // the first chunk of the first stage has the embedding, the second has not
+    r.first_stage = 0;
+    expect_usage_error([&] { plan_layers(r); }, {"chunk 1 of pipeline stage 0 would hold nothing"});
+    r = request(4, 2, 2);
+    r.last_stage = 0;
+    expect_usage_error([&] { plan_layers(r); }, {"chunk 0 of pipeline stage 1 would hold nothing"});
 }
 
 }  // namespace

@@ -120,6 +120,7 @@ INSTANTIATE_TEST_SUITE_P(
                       Case{"--pipeline-model-parallel-size 2 --defer-embedding-wgrad-compute "
                            "--wgrad-deferral-limit 3",
                            2},
+                      Case{"--pipeline-model-parallel-size 3 --decoder-first-pipeline-num-layers 0", 3},
                       Case{"--context-parallel-size 2 --use-distributed-optimizer", 4},
                       Case{"--context-parallel-size 4 --bf16 --recompute-activations", 4},
                       Case{"--context-parallel-size 4 --cp-comm-type allgather", 4},

@@ -97,6 +97,28 @@ TEST(Parity, uneven_pipeline) {
                   {.mesh = {.pp = 2}, .chunks = 2, .count_embedding = true, .count_loss = true});
 }
 
+TEST(Parity, stages_with_nothing_but_embedding_or_loss) {
+    for (const bool tied : {false, true}) {
+        SCOPED_TRACE(tied);
+        ModelConfig model = deeper(gpt(), 2);
+        model.tied = tied;
+        expect_parity({.model = model}, {.mesh = {.pp = 4}, .count_embedding = true, .count_loss = true});
+        expect_parity({.model = model}, {.mesh = {.tp = 2, .dp = 2, .pp = 2},
+                                         .sequence_parallel = true,
+                                         .distributed_optimizer = true,
+                                         .overlap = true,
+                                         .last_stage_layers = 0,
+                                         .deferral = 0});
+    }
+    expect_parity({.model = deeper(llama(), 2)}, {.mesh = {.pp = 3}, .first_stage_layers = 0});
+    expect_parity({.model = deeper(with_dropout(gpt()), 6), .micro_batches = 8},
+                  {.mesh = {.tp = 2, .pp = 2},
+                   .chunks = 4,
+                   .count_embedding = true,
+                   .count_loss = true,
+                   .recompute = {RecomputeConfig::Kind::uniform, 1}});
+}
+
 TEST(Parity, pipeline_with_recompute_and_dropout) {
     expect_parity({.model = deeper(with_dropout(gpt()), 4)},
                   {.mesh = {.pp = 2}, .recompute = {RecomputeConfig::Kind::uniform, 2}});
