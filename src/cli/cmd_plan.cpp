@@ -73,12 +73,8 @@ int print_layouts(const RunConfig& config, const PlanArgs& args) {
     if (config.kind != ModelKind::gpt) usage_error("--gpu-memory: layouts are looked for with gpt models only");
     if (*args.gpu_memory <= 0) usage_error("--gpu-memory ", *args.gpu_memory, " must be above 0");
     if (args.gpus_per_node < 1) usage_error("--gpus-per-node ", args.gpus_per_node, " must be above 0");
-    RunConfig as_given = config;  // says what is wrong with the flags themselves
-    for (auto* size : {&as_given.tensor_model_parallel_size, &as_given.pipeline_model_parallel_size,
-                       &as_given.context_parallel_size, &as_given.micro_batch_size})
-        *size = 1;
-    as_given.sequence_parallel = false;
-    validate_and_derive(as_given, 1);
+    RunConfig on_one = without_layout(config);  // says what is wrong with the other flags
+    validate_and_derive(on_one, 1);
     const SearchRequest request{
         .gpus = config.world_size, .gpus_per_node = args.gpus_per_node, .memory_gib = *args.gpu_memory};
     const std::vector<LayoutChoice> choices = search_layouts(config, request);
@@ -86,9 +82,12 @@ int print_layouts(const RunConfig& config, const PlanArgs& args) {
         nlohmann::json all = nlohmann::json::array();
         for (const LayoutChoice& c : choices)
             all.push_back({{"flags", c.flags},
+                           {"in_place_of", c.replaced},
+                           {"global_batch_size", c.batch},
                            {"memory", c.plan.fullest().total()},
                            {"pipeline_bubble", c.plan.bubble},
-                           {"estimated_seconds", c.seconds}});
+                           {"estimated_seconds", c.seconds},
+                           {"estimated_tokens_per_second_per_gpu", c.tokens_per_second_per_gpu}});
         std::cout << nlohmann::json{{"layouts", all}}.dump(2) << "\n";
     } else {
         std::cout << layouts_text(request, choices);

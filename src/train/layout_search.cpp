@@ -2,7 +2,9 @@
 
 #include <algorithm>
 #include <cstdio>
+#include <set>
 
+#include "config/fields.h"
 #include "core/build_info.h"
 #include "core/error.h"
 #include "train/plan.h"
@@ -10,6 +12,8 @@
 
 namespace tera {
 namespace {
+
+constexpr auto npos = std::string::npos;
 
 /// One combination of flags.
 struct Candidate {
@@ -38,9 +42,41 @@ std::string flags_of(const Candidate& c, bool distributed) {
     return flags;
 }
 
+/// Flags that a search chooses, by the name of their value.
+const std::set<std::string> chosen_flags = {"tensor_model_parallel_size",
+                                            "pipeline_model_parallel_size",
+                                            "context_parallel_size",
+                                            "sequence_parallel",
+                                            "micro_batch_size",
+                                            "num_layers_per_virtual_pipeline_stage",
+                                            "num_virtual_stages_per_pipeline_rank",
+                                            "microbatch_group_size_per_vp_stage",
+                                            "decoder_first_pipeline_num_layers",
+                                            "decoder_last_pipeline_num_layers",
+                                            "defer_embedding_wgrad_compute",
+                                            "recompute_granularity",
+                                            "recompute_activations",
+                                            "checkpoint_activations",
+                                            "recompute_method",
+                                            "recompute_num_layers",
+                                            "recompute_modules",
+                                            "distribute_saved_activations"};
+
+/// Those that were given and that `flags` do not give again.
+std::string replaced_by(const std::string& flags, const RunConfig& given) {
+    std::string out;
+    for (const Field& field : fields()) {
+        const std::string flag = "--" + field.names[0];
+        if (chosen_flags.count(field.dest) && given.given.count(field.dest) && (flags + " ").find(flag + " ") == npos)
+            out += (out.empty() ? "" : " ") + flag;
+    }
+    return out;
+}
+
 class Search {
   public:
-    Search(const RunConfig& config, const SearchRequest& request) : base_(config), request_(request) {
+    Search(const RunConfig& config, const SearchRequest& request)
+        : given_(config), base_(without_layout(config)), request_(request) {
         if (base_.device.empty() && build_info().cuda) base_.device = "cuda";
     }
 
@@ -53,13 +89,13 @@ class Search {
                     try_micro_batches({.tp = tp, .pp = pp, .cp = cp});
             }
         }
-        std::stable_sort(found_.begin(), found_.end(),
-                         [](const auto& a, const auto& b) { return a.seconds < b.seconds; });
+        std::stable_sort(found_.begin(), found_.end(), [](const auto& a, const auto& b) {
+            return a.tokens_per_second_per_gpu > b.tokens_per_second_per_gpu;
+        });
         std::vector<LayoutChoice> best;
         for (LayoutChoice& choice : found_) {
             if (best.size() == request_.most) break;
-            choice.plan = plan_layout(choice.config, find_vocab_size(choice.config).size, choice.micro_batches);
-            if (fits(choice)) best.push_back(std::move(choice));
+            if (holds_with_all_micro_batches(choice)) best.push_back(std::move(choice));
         }
         return best;
     }
@@ -90,7 +126,10 @@ class Search {
             choice.config = configured(c);
             const std::int64_t past_ramp =
                 choice.config.rampup_batch_size.empty() ? 0 : choice.config.rampup_batch_size[2] + 1;
-            choice.micro_batches = make_batch_schedule(choice.config).at(past_ramp).micro_batches;
+            const BatchSchedule batches = make_batch_schedule(choice.config);
+            batches.check_every_stage();
+            choice.batch = batches.at(past_ramp).running_batch;
+            choice.micro_batches = batches.at(past_ramp).micro_batches;
             const VocabSize vocab = find_vocab_size(choice.config);
             choice.config.padded_vocab_size =
                 pad_vocab_size(vocab.size, choice.config.make_vocab_size_divisible_by, c.tp);
@@ -100,7 +139,10 @@ class Search {
         }
         if (!fits(choice)) return false;
         choice.seconds = seconds_of(c, choice);
+        choice.tokens_per_second_per_gpu = static_cast<double>(choice.batch * choice.config.seq_length) /
+                                           choice.seconds / static_cast<double>(request_.gpus);
         choice.flags = flags_of(c, choice.config.use_distributed_optimizer);
+        choice.replaced = replaced_by(choice.flags, given_);
         found_.push_back(std::move(choice));
         return true;
     }
@@ -108,6 +150,16 @@ class Search {
     bool fits(const LayoutChoice& choice) const {
         const double room = (request_.memory_gib - request_.reserve_gib) * 0x1p30;
         return static_cast<double>(choice.plan.fullest().total()) <= room;
+    }
+
+    /// Plans the whole step; false if it does not fit after all, or its micro-batches cannot be shared out.
+    bool holds_with_all_micro_batches(LayoutChoice& choice) const {
+        try {
+            choice.plan = plan_layout(choice.config, find_vocab_size(choice.config).size, choice.micro_batches);
+        } catch (const UsageError&) {
+            return false;
+        }
+        return fits(choice);
     }
 
     /// The plan of a step, nearly: the pipeline is full after some micro-batches, and the rest sends as much and keeps
@@ -136,7 +188,7 @@ class Search {
         config.context_parallel_size = c.cp;
         config.sequence_parallel = c.tp > 1;
         config.micro_batch_size = c.micro_batch;
-        config.use_distributed_optimizer = request_.gpus / (c.tp * c.pp) > 1;
+        config.use_distributed_optimizer = request_.gpus / (c.tp * c.pp) > 1 || base_.overlap_param_gather;
         if (c.chunks > 1) config.num_virtual_stages_per_pipeline_rank = c.chunks;
         using R = Candidate::Recompute;
         config.recompute_granularity = c.recompute == R::none ? "" : c.recompute == R::full ? "full" : "selective";
@@ -148,8 +200,7 @@ class Search {
 
     double seconds_of(const Candidate& c, const LayoutChoice& choice) const {
         const double flops = flops_per_step(flops_formula_of(choice.config.log_format),
-                                            flops_shape(choice.config, choice.config.padded_vocab_size),
-                                            choice.config.global_batch_size);
+                                            flops_shape(choice.config, choice.config.padded_vocab_size), choice.batch);
         const bool one_node = request_.gpus <= request_.gpus_per_node;
         const bool full = c.recompute == Candidate::Recompute::full;
         const double compute = flops * (full ? 4.0 / 3 : 1) / (static_cast<double>(request_.gpus) * request_.sustained);
@@ -163,12 +214,28 @@ class Search {
         return busy / (1 - choice.plan.bubble) + 0.5 * time_of("data", one_node) + time_of("pipeline", one_node);
     }
 
-    RunConfig base_;
+    RunConfig given_, base_;
     SearchRequest request_;
     std::vector<LayoutChoice> found_;
 };
 
 }  // namespace
+
+RunConfig without_layout(RunConfig c) {
+    for (auto* size : {&c.tensor_model_parallel_size, &c.pipeline_model_parallel_size, &c.context_parallel_size,
+                       &c.micro_batch_size})
+        *size = 1;
+    for (auto* number : {&c.num_layers_per_virtual_pipeline_stage, &c.num_virtual_stages_per_pipeline_rank,
+                         &c.microbatch_group_size_per_vp_stage, &c.decoder_first_pipeline_num_layers,
+                         &c.decoder_last_pipeline_num_layers})
+        number->reset();
+    c.sequence_parallel = c.defer_embedding_wgrad_compute = c.distribute_saved_activations = false;
+    c.recompute_granularity.clear();
+    c.recompute_method.clear();
+    c.recompute_num_layers = 0;
+    c.recompute_modules.clear();
+    return c;
+}
 
 std::vector<LayoutChoice> search_layouts(const RunConfig& config, const SearchRequest& request) {
     return Search(config, request).run();
@@ -178,26 +245,36 @@ std::string layouts_text(const SearchRequest& request, const std::vector<LayoutC
     char row[256];
     std::string out =
         cat("layouts for ", request.gpus, " GPUs of ", request.memory_gib, " GiB, best first\n",
-            "  tensor pipeline context  data  micro-batch chunks  recompute  memory GiB  bubble %  step s\n");
+            "  tensor pipeline context  data  micro-batch   batch chunks  recompute  memory GiB  bubble %  "
+            "step s  tokens/s/GPU\n");
     for (const LayoutChoice& choice : choices) {
         const RunConfig& c = choice.config;
-        std::snprintf(
-            row, sizeof row, "  %6lld %8lld %7lld %5lld %12lld %6lld  %-9s  %10.1f  %8.1f  %6.2f\n",
-            static_cast<long long>(c.tensor_model_parallel_size),
-            static_cast<long long>(c.pipeline_model_parallel_size), static_cast<long long>(c.context_parallel_size),
-            static_cast<long long>(c.data_parallel_size), static_cast<long long>(c.micro_batch_size),
-            static_cast<long long>(c.virtual_pipeline_model_parallel_size.value_or(1)),
-            c.recompute_granularity.empty() ? "none" : c.recompute_granularity.c_str(),
-            static_cast<double>(choice.plan.fullest().total()) / 0x1p30, 100 * choice.plan.bubble, choice.seconds);
+        std::snprintf(row, sizeof row,
+                      "  %6lld %8lld %7lld %5lld %12lld %7lld %6lld  %-9s  %10.1f  %8.1f  %6.2f  %12.0f\n",
+                      static_cast<long long>(c.tensor_model_parallel_size),
+                      static_cast<long long>(c.pipeline_model_parallel_size),
+                      static_cast<long long>(c.context_parallel_size), static_cast<long long>(c.data_parallel_size),
+                      static_cast<long long>(c.micro_batch_size), static_cast<long long>(choice.batch),
+                      static_cast<long long>(c.virtual_pipeline_model_parallel_size.value_or(1)),
+                      c.recompute_granularity.empty() ? "none" : c.recompute_granularity.c_str(),
+                      static_cast<double>(choice.plan.fullest().total()) / 0x1p30, 100 * choice.plan.bubble,
+                      choice.seconds, choice.tokens_per_second_per_gpu);
         out += row;
     }
     if (choices.empty()) return out + "  nothing fits: take more GPUs, or GPUs with more memory\n";
-    std::snprintf(
-        row, sizeof row,
-        "  (step s is an estimate at %.0f TFLOP/s sustained, %.0f GB/s within a node of %lld, %.0f between)\n",
-        request.sustained / 1e12, request.within_node / 1e9, static_cast<long long>(request.gpus_per_node),
-        request.between_nodes / 1e9);
-    return out + row + "flags of the first: " + choices[0].flags + "\n";
+    std::snprintf(row, sizeof row,
+                  "  (step s and tokens/s/GPU are estimates at %.0f TFLOP/s sustained, %.0f GB/s within a node of "
+                  "%lld, %.0f between)\n",
+                  request.sustained / 1e12, request.within_node / 1e9, static_cast<long long>(request.gpus_per_node),
+                  request.between_nodes / 1e9);
+    out += row;
+    if (choices[0].config.given.count("global_batch_size") == 0)
+        out +=
+            "  (no --global-batch-size: a step is one micro-batch on each data-parallel rank; give the batch you "
+            "mean)\n";
+    out += "flags of the first: " + choices[0].flags + "\n";
+    if (!choices[0].replaced.empty()) out += "in place of: " + choices[0].replaced + "\n";
+    return out;
 }
 
 }  // namespace tera

@@ -1,5 +1,6 @@
 // Which layout to take for a number of GPUs and their memory: tries those that make sense, keeps what fits, and orders
-// it by an estimate of the time of a step.
+// it by an estimate of the tokens trained in a second. (Without --global-batch-size layouts have batches of their own,
+// so the time of a step alone says nothing.)
 //
 //   compute    model FLOPs / (GPUs · sustained), a third more with full recompute
 //   tensor     bytes sent / link within a node, or between nodes where the group does not fit into one; all waited for
@@ -28,12 +29,17 @@ struct SearchRequest {
 };
 
 struct LayoutChoice {
-    RunConfig config;  ///< validated, with the layout
-    std::int64_t micro_batches = 0;
+    RunConfig config;                           ///< validated, with the layout
+    std::int64_t batch = 0, micro_batches = 0;  ///< of a step: samples in all, micro-batches of a rank
     LayoutPlan plan;
     double seconds = 0;  ///< of a step, estimated
-    std::string flags;   ///< what to add to the command
+    double tokens_per_second_per_gpu = 0;
+    std::string flags;     ///< what to add to the command
+    std::string replaced;  ///< what to take out of it
 };
+
+/// The configuration without the flags that a search chooses itself. Parsed, not validated.
+RunConfig without_layout(RunConfig config);
 
 /// The best first; empty if nothing fits. `config` is parsed, not validated; its layout flags are not looked at.
 std::vector<LayoutChoice> search_layouts(const RunConfig& config, const SearchRequest& request);

@@ -121,6 +121,10 @@ MUTANTS = [
     ("src/cli/cmd_preprocess.cpp", "std::size_t i = static_cast<std::size_t>(task); i < files.size()", "std::size_t i = 0; i < files.size()", "test_cli", "PreprocessTasks*"),
     ("src/cli/main.cpp", "signal(SIGBUS, explain_lost_files);", "(void)explain_lost_files;", "test_cli", "BadInput.TokenFileCut*"),
     ("src/token/gpt2_bpe.cpp", "if (2 * lost >= merges.pairs.size()) usage_error", "if (lost > merges.pairs.size()) usage_error", "test_cli", "BadInput.Tokenizer*"),
+    # What a search for layouts says.
+    ("src/train/layout_search.cpp", "return a.tokens_per_second_per_gpu > b.tokens_per_second_per_gpu;", "return a.seconds < b.seconds;", "test_parity", "LayoutSearch*"),
+    ("src/train/layout_search.cpp", "number->reset();", "(void)number;", "test_parity", "LayoutSearch*"),
+    ("src/train/layout_search.cpp", "} catch (const UsageError&) {\n            return false;", "} catch (const UsageError&) {\n            return true;", "test_parity", "LayoutSearch*"),
     # Stages without layers.
     ("src/parallel/layer_plan.cpp", "if (stage[chunk].count == 0 && !embedding && !loss)", "if (stage[chunk].count == 0 && !embedding && !loss && chunks == 0)", "test_parallel", "LayerPlan*"),
     ("src/model/decoder.cpp", "return blocks_.empty() ? final_norm_->dtype() : blocks_[0].dtype();", "return DType::bf16;", "test_parity", "Parity.stages*"),

@@ -165,5 +165,62 @@ TEST(LayoutSearch, what_it_finds_fits_and_is_what_the_plan_says) {
     EXPECT_NE(layouts_text(request, found).find("flags of the first: --tensor-model-parallel-size"), std::string::npos);
 }
 
+RunConfig to_search_for(const std::string& flags) {
+    const std::string line =
+        "--num-layers 8 --hidden-size 256 --num-attention-heads 8 --seq-length 128 --max-position-embeddings 128 "
+        "--micro-batch-size 1 --tokenizer-type NullTokenizer --vocab-size 999 --bf16 --device cpu --lr 1e-4 "
+        "--train-iters 10 " +
+        flags;
+    return parse_run_config(ModelKind::gpt, words(line), Environment{});
+}
+
+TEST(LayoutSearch, layouts_with_other_batches_are_compared_by_what_they_train_in_a_second) {
+    const std::vector<LayoutChoice> found =
+        search_layouts(to_search_for(""), {.gpus = 4, .memory_gib = 80, .most = 1000});
+    ASSERT_GT(found.size(), 4u);
+    bool longer_step_first = false;
+    for (std::size_t i = 0; i < found.size(); ++i) {
+        const LayoutChoice& c = found[i];
+        const double tokens = static_cast<double>(c.config.global_batch_size * c.config.seq_length);
+        EXPECT_DOUBLE_EQ(c.tokens_per_second_per_gpu, tokens / c.seconds / 4) << c.flags;
+        if (i == 0) continue;
+        EXPECT_LE(c.tokens_per_second_per_gpu, found[i - 1].tokens_per_second_per_gpu) << c.flags;
+        longer_step_first = longer_step_first || c.seconds < found[i - 1].seconds;
+    }
+    EXPECT_TRUE(longer_step_first);
+    const std::string text = layouts_text({.gpus = 4}, found);
+    EXPECT_NE(text.find("tokens/s/GPU"), std::string::npos) << text;
+    EXPECT_NE(text.find("batch"), std::string::npos) << text;
+}
+
+TEST(LayoutSearch, a_layout_that_cannot_run_the_whole_batch_is_left_out) {
+    // 13 micro-batches do not fill groups of two stages with two chunks, but the first six of them do.
+    const std::vector<LayoutChoice> found =
+        search_layouts(to_search_for("--global-batch-size 26"), {.gpus = 4, .memory_gib = 80, .most = 1000});
+    ASSERT_FALSE(found.empty());
+    for (const LayoutChoice& c : found)
+        EXPECT_FALSE(c.micro_batches == 13 && c.config.pipeline_model_parallel_size == 2 &&
+                     c.config.virtual_pipeline_model_parallel_size.value_or(1) > 1)
+            << c.flags;
+}
+
+TEST(LayoutSearch, layout_flags_do_not_narrow_it) {
+    const SearchRequest request{.gpus = 4, .memory_gib = 80, .most = 1000};
+    const std::vector<LayoutChoice> free = search_layouts(to_search_for("--global-batch-size 16"), request);
+    for (const char* flags : {"--pipeline-model-parallel-size 2 --num-layers-per-virtual-pipeline-stage 1",
+                              "--pipeline-model-parallel-size 2 --decoder-first-pipeline-num-layers 3",
+                              "--pipeline-model-parallel-size 2 --defer-embedding-wgrad-compute",
+                              "--use-distributed-optimizer --overlap-grad-reduce --overlap-param-gather"}) {
+        SCOPED_TRACE(flags);
+        const auto found = search_layouts(to_search_for(std::string("--global-batch-size 16 ") + flags), request);
+        EXPECT_EQ(found.size(), free.size());
+    }
+    const auto found = search_layouts(to_search_for("--global-batch-size 16 --pipeline-model-parallel-size 2 "
+                                                    "--num-layers-per-virtual-pipeline-stage 1"),
+                                      request);
+    ASSERT_FALSE(found.empty());
+    EXPECT_EQ(found[0].replaced, "--num-layers-per-virtual-pipeline-stage") << "sizes are in the flags again";
+}
+
 }  // namespace
 }  // namespace tera
