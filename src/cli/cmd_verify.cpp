@@ -33,9 +33,10 @@ void print_plan(const VerifyPlan& plan, const char* ranks) {
         "> model: the flags' kinds of layers, %lld of width %lld, %lld heads, %lld key/value heads, vocabulary %lld\n",
         static_cast<long long>(c.layers), static_cast<long long>(c.hidden), static_cast<long long>(c.heads),
         static_cast<long long>(c.kv_heads), static_cast<long long>(c.vocab));
-    std::printf("> %d steps of %d micro-batches of %lld sequences of %lld tokens, %s\n", plan.training.steps,
-                plan.training.micro_batches, static_cast<long long>(plan.training.B),
-                static_cast<long long>(plan.training.S), ranks);
+    std::printf("> %d steps of Adam, %d micro-batches of %lld sequences of %lld tokens on each of %d data ranks, %s\n",
+                plan.training.steps, plan.training.micro_batches / m.dp, static_cast<long long>(plan.training.B),
+                static_cast<long long>(plan.training.S), m.dp, ranks);
+    if (!plan.smaller.empty()) std::printf("> smaller than the flags say: %s\n", plan.smaller.c_str());
     std::fflush(stdout);
 }
 

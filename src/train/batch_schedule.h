@@ -38,6 +38,8 @@ class BatchSchedule {
 
     /// The step that begins after `consumed` samples. UsageError if a ramp stage does not divide (without decrease).
     StepBatch at(std::int64_t consumed) const;
+    /// Of the full global batch.
+    StepBatch full() const { return at(ramp_ ? ramp_->samples + 1 : 0); }
     bool ramps() const { return ramp_.has_value(); }
     /// UsageError if any batch on the way up does not divide, so that a run does not find out after days.
     void check_every_stage() const;

@@ -124,12 +124,10 @@ class Search {
         LayoutChoice choice;
         try {
             choice.config = configured(c);
-            const std::int64_t past_ramp =
-                choice.config.rampup_batch_size.empty() ? 0 : choice.config.rampup_batch_size[2] + 1;
             const BatchSchedule batches = make_batch_schedule(choice.config);
             batches.check_every_stage();
-            choice.batch = batches.at(past_ramp).running_batch;
-            choice.micro_batches = batches.at(past_ramp).micro_batches;
+            choice.batch = batches.full().running_batch;
+            choice.micro_batches = batches.full().micro_batches;
             const VocabSize vocab = find_vocab_size(choice.config);
             choice.config.padded_vocab_size =
                 pad_vocab_size(vocab.size, choice.config.make_vocab_size_divisible_by, c.tp);

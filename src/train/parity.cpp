@@ -76,7 +76,7 @@ class ParityRank {
           upload_(engine, held_micro_batches(shape(), mesh_.place().pp)) {
         build_model();
         const GradSync::Settings settings{layout.distributed_optimizer, layout.overlap,
-                                          layout.overlap && layout.distributed_optimizer, 100};
+                                          layout.overlap && layout.overlap_gather && layout.distributed_optimizer, 100};
         sync_.emplace(mesh_, params_,
                       allocate_params(params_, weights_, DType::f64, DType::f64, GradSync::cut(layout.mesh, settings)),
                       settings, workspace_.engine(), workspace_.ctx().temp);
@@ -114,7 +114,8 @@ class ParityRank {
 
   private:
     void build_model() {
-        const TpRegion tp(mesh_.tp(), layout_.sequence_parallel, std::make_shared<TpLane>(workspace_.engine()));
+        const TpRegion tp(mesh_.tp(), layout_.sequence_parallel,
+                          layout_.tp_overlap ? std::make_shared<TpLane>(workspace_.engine()) : nullptr);
         const CpRegion cp(mesh_.cp(), layout_.cp_comm, workspace_.engine());
         for (const ModelSlice& slice : slices_of(t_.model, layout_, mesh_.place().pp)) {
             models_.push_back(std::make_unique<Decoder>(t_.model, layout_.recompute, 7, slice, Regions{tp, cp}));

@@ -142,8 +142,7 @@ RunPlan make_plan(const RunConfig& config, const std::vector<std::int64_t>& at_i
     if (config.kind == ModelKind::t5) plan.layers_per_stage[0] += config.encoder_num_layers;
 
     const BatchSchedule batches = make_batch_schedule(config);
-    const std::int64_t past_ramp = config.rampup_batch_size.empty() ? 0 : config.rampup_batch_size[2] + 1;
-    const StepBatch full = batches.at(past_ramp);
+    const StepBatch full = batches.full();
     batches.check_every_stage();
     plan.num_micro_batches = full.micro_batches;
     plan.train_iters = training_iterations(config);

@@ -8,16 +8,22 @@
 #include "train/format_text.h"
 #include "train/model_from_flags.h"
 #include "train/plan.h"
+#include "train/run_schedules.h"
 #include "train/training_parts.h"
 
 namespace tera {
 namespace {
 
-/// The same kinds of layers at the smallest size that can be shared out alike.
+/// The same kinds of layers at the smallest size that can be shared out alike: two of what a rank has several of.
 ModelConfig small_model(ModelConfig c, std::int64_t tp, std::int64_t positions) {
-    const std::int64_t queries_per_key = std::min<std::int64_t>(c.heads / c.kv_heads, 2);
-    c.kv_heads = c.kv_heads < tp ? c.kv_heads : tp;
-    c.heads = c.kv_heads < tp ? tp : c.kv_heads * queries_per_key;
+    const auto few = [](std::int64_t n) { return std::min<std::int64_t>(n, 2); };
+    if (c.kv_heads < tp) {  // several ranks have the same
+        c.heads = tp * few(c.heads / tp);
+    } else {
+        const std::int64_t queries_per_key = few(c.heads / c.kv_heads);
+        c.kv_heads = tp * few(c.kv_heads / tp);
+        c.heads = c.kv_heads * queries_per_key;
+    }
     c.head_dim = 8;
     c.hidden = 16;
     c.ffn = 4 * tp;
@@ -26,6 +32,37 @@ ModelConfig small_model(ModelConfig c, std::int64_t tp, std::int64_t positions) 
     c.max_positions = positions;
     c.init_std = 0.2;
     return c;
+}
+
+/// Micro-batches of a step on each rank: as many as the flags give, or fewer that fill the pipeline and its last group
+/// alike. UsageError if they cannot be shared out.
+std::int64_t micro_batches_for(const RunConfig& config, const ParityLayout& layout) {
+    const std::int64_t group = layout.group > 0 ? layout.group : layout.mesh.pp;
+    if (config.given.count("global_batch_size") == 0) return 2 * group;
+    const std::int64_t asked = make_batch_schedule(config).full().micro_batches;
+    (void)schedule_1f1b({layout.mesh.pp, layout.chunks, asked, layout.group}, 0);
+    const std::int64_t most = std::max<std::int64_t>(8, 3 * group);
+    if (asked <= most) return asked;
+    return asked - (asked - most + group - 1) / group * group;
+}
+
+/// "width 4096 to 16, ..." of what differs.
+std::string smaller_text(const RunConfig& config, const ModelConfig& asked, const VerifyPlan& plan) {
+    const ParityTraining& t = plan.training;
+    const std::int64_t micro_batches = make_batch_schedule(config).full().micro_batches;
+    std::string out;
+    const auto note = [&](const char* what, std::int64_t from, std::int64_t to) {
+        if (from > to) out += (out.empty() ? "" : ", ") + cat(what, " ", from, " to ", to);
+    };
+    note("width", asked.hidden, t.model.hidden);
+    note("MLP width", asked.ffn, t.model.ffn);
+    note("heads", asked.heads, t.model.heads);
+    note("key/value heads", asked.kv_heads, t.model.kv_heads);
+    note("head dimension", asked.head_dim, t.model.head_dim);
+    note("sequence", config.seq_length, t.S);
+    note("micro-batch", config.micro_batch_size, t.B);
+    note("micro-batches", micro_batches, t.micro_batches / plan.layout.mesh.dp);
+    return out;
 }
 
 double largest(const WholeTensors& tensors) {
@@ -90,6 +127,8 @@ VerifyPlan plan_verification(const RunConfig& config) {
     layout.sequence_parallel = config.sequence_parallel;
     layout.distributed_optimizer = config.use_distributed_optimizer;
     layout.overlap = config.overlap_grad_reduce;
+    layout.overlap_gather = config.overlap_param_gather;
+    layout.tp_overlap = config.async_tensor_model_parallel_allreduce;
     layout.chunks = static_cast<int>(config.virtual_pipeline_model_parallel_size.value_or(1));
     layout.first_stage_layers = config.decoder_first_pipeline_num_layers;
     layout.last_stage_layers = config.decoder_last_pipeline_num_layers;
@@ -102,12 +141,13 @@ VerifyPlan plan_verification(const RunConfig& config) {
     const std::int64_t tp = layout.mesh.tp, cp = layout.mesh.cp;
     training.S = 4 * cp * tp;
     training.B = std::min<std::int64_t>(config.micro_batch_size, 2);
-    const std::int64_t group = layout.group > 0 ? layout.group : layout.mesh.pp;
-    training.micro_batches = static_cast<int>(2 * group * layout.mesh.dp);
+    training.micro_batches = static_cast<int>(micro_batches_for(config, layout) * layout.mesh.dp);
     training.documents = config.reset_attention_mask;
     training.per_token_loss = config.calculate_per_token_loss;
     training.clip = config.clip_grad;
-    training.model = small_model(model_config_from(config, 0, 0), tp, training.S);
+    const ModelConfig asked = model_config_from(config, 0, 0);
+    training.model = small_model(asked, tp, training.S);
+    plan.smaller = smaller_text(config, asked, plan);
     return plan;
 }
 

@@ -17,6 +17,7 @@ namespace tera {
 struct VerifyPlan {
     ParityTraining training;
     ParityLayout layout;
+    std::string smaller;  ///< "width 4096 to 16, ..."; what is not named is as the flags say
 };
 /// `config` is validated for the layout's world size.
 VerifyPlan plan_verification(const RunConfig& config);

@@ -121,6 +121,9 @@ MUTANTS = [
     ("src/cli/cmd_preprocess.cpp", "std::size_t i = static_cast<std::size_t>(task); i < files.size()", "std::size_t i = 0; i < files.size()", "test_cli", "PreprocessTasks*"),
     ("src/cli/main.cpp", "signal(SIGBUS, explain_lost_files);", "(void)explain_lost_files;", "test_cli", "BadInput.TokenFileCut*"),
     ("src/token/gpt2_bpe.cpp", "if (2 * lost >= merges.pairs.size()) usage_error", "if (lost > merges.pairs.size()) usage_error", "test_cli", "BadInput.Tokenizer*"),
+    # What verify runs.
+    ("src/train/verify.cpp", "return asked - (asked - most + group - 1) / group * group;", "return most;", "test_parity", "Verify*"),
+    ("src/train/verify.cpp", "c.kv_heads = tp * few(c.kv_heads / tp);", "c.kv_heads = tp;", "test_parity", "Verify*"),
     # What a search for layouts says.
     ("src/train/layout_search.cpp", "return a.tokens_per_second_per_gpu > b.tokens_per_second_per_gpu;", "return a.seconds < b.seconds;", "test_parity", "LayoutSearch*"),
     ("src/train/layout_search.cpp", "number->reset();", "(void)number;", "test_parity", "LayoutSearch*"),

@@ -165,6 +165,15 @@ TEST(Parity, overlapped_reductions) {
     }
 }
 
+TEST(Parity, only_gradients_overlap_or_nothing_of_tensor_parallel_layers) {
+    expect_parity({.model = gpt()}, {.mesh = {.tp = 2, .dp = 2},
+                                     .sequence_parallel = true,
+                                     .distributed_optimizer = true,
+                                     .overlap = true,
+                                     .overlap_gather = false,
+                                     .tp_overlap = false});
+}
+
 TEST(Parity, the_output_matrix_waits_for_the_end_of_the_step) {
     for (const std::int64_t limit : {0, 2})
         for (const bool tied : {false, true}) {

@@ -79,6 +79,66 @@ TEST(Verify, the_small_model_keeps_the_proportions) {
     EXPECT_EQ(t.model.position, PositionKind::rope);
 }
 
+TEST(Verify, as_many_micro_batches_as_the_flags_give_as_far_as_that_is_quick) {
+    const auto per_rank = [](const std::string& flags, std::int64_t world) {
+        RunConfig config = parse_run_config(
+            ModelKind::gpt, words(gpt + "--seq-length 64 --max-position-embeddings 64 --micro-batch-size 4 " + flags),
+            Environment{});
+        validate_and_derive(config, world);
+        const VerifyPlan plan = plan_verification(config);
+        return plan.training.micro_batches / plan.layout.mesh.dp;
+    };
+    const std::string pp4 = "--pipeline-model-parallel-size 4 ";
+    EXPECT_EQ(per_rank("--global-batch-size 4", 1), 1);
+    EXPECT_EQ(per_rank("--global-batch-size 24", 2), 3);
+    EXPECT_EQ(per_rank(pp4 + "--global-batch-size 12", 4), 3) << "fewer than stages";
+    EXPECT_EQ(per_rank(pp4 + "--global-batch-size 28", 4), 7) << "a last group that is not full";
+    EXPECT_EQ(per_rank(pp4 + "--global-batch-size 404", 4), 9) << "101 of them also leave one over";
+    EXPECT_EQ(per_rank("--global-batch-size 404", 1), 8);
+    EXPECT_EQ(per_rank(pp4 + "--global-batch-size 48 --rampup-batch-size 8 8 100 --train-samples 999", 4), 12)
+        << "when it is full";
+    EXPECT_EQ(per_rank(pp4, 4), 8) << "its own choice";
+    const std::string interleaved =
+        "--pipeline-model-parallel-size 2 --num-layers-per-virtual-pipeline-stage 1 "
+        "--microbatch-group-size-per-virtual-pipeline-stage 3 ";
+    EXPECT_EQ(per_rank(interleaved + "--global-batch-size 80", 2), 8) << "20 in groups of 3 leave 2";
+    expect_usage_error([&] { per_rank(interleaved + "--global-batch-size 40", 2); },
+                       {"10 micro-batches in groups of 3 leave 1"});
+}
+
+TEST(Verify, says_what_it_made_smaller) {
+    const auto has = [](const VerifyPlan& plan, const std::string& what) {
+        return plan.smaller.find(what) != std::string::npos;
+    };
+    const VerifyPlan plan = plan_verification(config_of(llama + "--tensor-model-parallel-size 2", 2));
+    for (const char* what : {"width 128 to 16", "sequence 64 to 8", "micro-batch 4 to 2", "micro-batches 16 to 8"})
+        EXPECT_TRUE(has(plan, what)) << what << " not in " << plan.smaller;
+    EXPECT_FALSE(has(plan_verification(config_of(gpt + "--global-batch-size 8", 1)), "micro-batches"));
+}
+
+TEST(Verify, the_small_model_has_several_heads_on_a_rank_where_the_flags_do) {
+    const auto heads = [](const std::string& flags, std::int64_t tp) {
+        const ModelConfig m =
+            plan_verification(config_of(flags + "--tensor-model-parallel-size " + std::to_string(tp), tp))
+                .training.model;
+        return std::pair(m.heads, m.kv_heads);
+    };
+    using Pair = std::pair<std::int64_t, std::int64_t>;
+    EXPECT_EQ(heads(gpt, 2), Pair(4, 4)) << "two of two on each";
+    EXPECT_EQ(heads(gpt, 4), Pair(4, 4));
+    EXPECT_EQ(heads(llama, 1), Pair(4, 2)) << "eight heads of two groups";
+    EXPECT_EQ(heads(llama, 2), Pair(4, 2));
+    EXPECT_EQ(heads(llama, 4), Pair(8, 2)) << "two heads on each rank, a group on two ranks";
+}
+
+TEST(Verify, what_overlaps_is_what_the_flags_say) {
+    const std::string zero = gpt + "--use-distributed-optimizer --overlap-grad-reduce ";
+    EXPECT_FALSE(plan_verification(config_of(zero, 2)).layout.overlap_gather);
+    EXPECT_TRUE(plan_verification(config_of(zero + "--overlap-param-gather", 2)).layout.overlap_gather);
+    EXPECT_TRUE(plan_verification(config_of(gpt, 2)).layout.tp_overlap);
+    EXPECT_FALSE(plan_verification(config_of(gpt + "--no-async-tensor-model-parallel-allreduce", 2)).layout.tp_overlap);
+}
+
 TEST(Verify, layers_are_shared_out_as_the_flags_say) {
     const VerifyPlan plan = plan_verification(
         config_of("--num-layers 5 --hidden-size 64 --num-attention-heads 4 --pipeline-model-parallel-size 2 "
