@@ -178,9 +178,8 @@ void add_recompute_fields(FieldList& list) {
     list.unbound(FlagStatus::implemented, "older way to say --recompute-granularity full --recompute-method uniform",
                  {{"checkpoint-activations", "T"}});
     list.add("distribute-saved-activations", &C::distribute_saved_activations,
-             "full: share the kept activations over tensor ranks")
-        .alias("distribute-checkpointed-activations")
-        .later("sharing kept activations over tensor ranks comes with the parallel engine; leave it out");
+             "full: each tensor rank keeps a part of what layers are recomputed from")
+        .alias("distribute-checkpointed-activations");
 }
 
 }  // namespace

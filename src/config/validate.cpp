@@ -219,6 +219,16 @@ void derive_recompute(RunConfig& c) {
     if (c.distribute_saved_activations && (c.tensor_model_parallel_size == 1 || c.recompute_granularity != "full")) {
         usage_error("--distribute-saved-activations needs tensor parallelism and --recompute-granularity full");
     }
+    if (c.distribute_saved_activations && c.sequence_parallel) {
+        usage_error(
+            "--distribute-saved-activations is for tensor parallelism without --sequence-parallel, with which every "
+            "rank keeps its own part anyway; leave it out");
+    }
+    const int64_t elements = c.seq_length / c.context_parallel_size * c.micro_batch_size * c.hidden_size;
+    if (c.distribute_saved_activations && elements % c.tensor_model_parallel_size != 0) {
+        usage_error("--distribute-saved-activations: ", elements, " elements of a layer's input do not split over ",
+                    c.tensor_model_parallel_size, " tensor ranks");
+    }
 }
 
 void derive_data(RunConfig& c) {

@@ -44,6 +44,7 @@ Decoder::Decoder(const ModelConfig& config, const RecomputeConfig& recompute, st
     TERA_CHECK(slice.first >= 0 && slice.count >= 0 && slice.first + slice.count <= config.layers, "layers from ",
                slice.first, ", ", slice.count, " of ", config.layers);
     TERA_CHECK(slice.count > 0 || slice.embedding || slice.head, "a slice with nothing");
+    TERA_CHECK(!recompute.shared || !tp_.sequence_parallel(), "the stream is shared out already");
     bool selective = recompute.kind == RecomputeConfig::Kind::selective;
     if (slice.embedding) embedding_.emplace(config, tp_);
     for (std::int64_t l = 0; l < slice.count; ++l) blocks_.emplace_back(config, slice.first + l, selective, ranks);
@@ -99,6 +100,16 @@ std::int64_t Decoder::chunk_end(std::int64_t layer) const {
     }
 }
 
+bool Decoder::shares_input(std::int64_t layer) const {
+    return recompute_.shared && tp_.size() > 1 && layer < slice_.count && chunk_end(layer) != layer;
+}
+
+Exec Decoder::input_memory(const Ctx& ctx) const {
+    if (!shares_input(0)) return ctx.keep;
+    ctx.redo.arena->reset();
+    return ctx.redo;
+}
+
 LossSum Decoder::forward(Ctx& ctx, const MicroBatch& batch, double grad_scale, Saved& saved) {
     check_whole();
     Tensor sums = loss_sums(ctx.keep);
@@ -124,24 +135,18 @@ Tensor Decoder::forward(Ctx& ctx, const MicroBatch& batch, const Input& input, S
     saved.blocks.assign(blocks_.size(), {});
     saved.inputs.assign(blocks_.size(), {});
     if (embedding_) tell_of_use(observer, *embedding_);
-    Tensor x = embedding_ ? embedding_->forward(ctx, in, batch.tokens) : input.x;
+    Ctx first{input_memory(ctx), ctx.temp, ctx.redo};
+    Tensor x = embedding_ ? embedding_->forward(first, in, batch.tokens) : input.x;
     for (std::int64_t l = 0; l < slice_.count;) {
-        std::int64_t end = chunk_end(l);
+        const std::int64_t end = chunk_end(l);
         if (end == l) {
             tell_of_use(observer, blocks_[static_cast<std::size_t>(l)]);
             x = blocks_[static_cast<std::size_t>(l)].forward(ctx, in, x, saved.blocks[static_cast<std::size_t>(l)]);
             ++l;
             continue;
         }
-        saved.inputs[static_cast<std::size_t>(l)] = x;
-        ctx.redo.arena->reset();
-        Ctx inner{ctx.redo, ctx.temp, ctx.redo};
-        Block::Saved unused;
-        for (; l < end; ++l) {
-            tell_of_use(observer, blocks_[static_cast<std::size_t>(l)]);
-            x = blocks_[static_cast<std::size_t>(l)].forward(inner, in, x, unused);
-        }
-        x = copy_to(ctx.keep, x);
+        x = forward_chunk(ctx, in, x, l, saved, observer);
+        l = end;
     }
     if (!head_) return x;
     tell_of_use(observer, *final_norm_);
@@ -151,6 +156,25 @@ Tensor Decoder::forward(Ctx& ctx, const MicroBatch& batch, const Input& input, S
                                  saved.head, input.later);
     ops::add_masked_sum(ctx.temp, input.sums, loss, batch.loss_mask);
     return {};
+}
+
+Tensor Decoder::forward_chunk(Ctx& ctx, const BlockInput& in, Tensor x, std::int64_t begin, Saved& saved,
+                              ParamObserver* observer) {
+    ArenaScope scope(*ctx.temp.arena);
+    saved.inputs[static_cast<std::size_t>(begin)] = x;
+    if (shares_input(begin)) {
+        saved.inputs[static_cast<std::size_t>(begin)] = copy_to(ctx.keep, tp_.own_part(x));
+        x = copy_to(ctx.temp, x);  // it was in the memory of the chunk before
+    }
+    ctx.redo.arena->reset();
+    Ctx inner{ctx.redo, ctx.temp, ctx.redo};
+    Block::Saved unused;
+    const std::int64_t end = chunk_end(begin);
+    for (std::int64_t l = begin; l < end; ++l) {
+        tell_of_use(observer, blocks_[static_cast<std::size_t>(l)]);
+        x = blocks_[static_cast<std::size_t>(l)].forward(inner, in, x, unused);
+    }
+    return shares_input(end) ? x : copy_to(ctx.keep, x);
 }
 
 void Decoder::backward(Ctx& ctx, const MicroBatch& batch, const Saved& saved) {
@@ -182,6 +206,7 @@ void Decoder::backward(Ctx& ctx, const MicroBatch& batch, Tensor dx, const Saved
         Ctx inner{ctx.redo, ctx.temp, ctx.redo};
         std::vector<Block::Saved> rebuilt(static_cast<std::size_t>(l - begin));
         Tensor x = saved.inputs[static_cast<std::size_t>(begin)];
+        if (shares_input(begin)) x = tp_.from_parts(ctx.redo, x, stream_shape(batch));
         for (std::int64_t i = begin; i < l; ++i)
             x = blocks_[static_cast<std::size_t>(i)].forward(inner, in, x,
                                                              rebuilt[static_cast<std::size_t>(i - begin)]);

@@ -74,18 +74,20 @@ class Decoder {
 
     struct Saved {
         std::vector<Block::Saved> blocks;  ///< of layers that keep their activations
-        std::vector<Tensor> inputs;        ///< at the first layer of every checkpointed chunk: its input
+        std::vector<Tensor> inputs;        ///< at the first layer of every checkpointed chunk: its input, or a part
         Norm::Saved final_norm;
         LmHead::Saved head;
     };
 
     /// What a forward pass is given beside the batch.
     struct Input {
-        Tensor x = {};          ///< the stream from the place before, in memory that lives as ctx.keep does
-        double grad_scale = 1;  ///< derivative of the objective by Σ mask_t loss_t
-        Tensor sums = {};       ///< [2] f64, to which the last place adds Σ mask_t loss_t and Σ mask_t
+        Tensor x = {};                         ///< the stream from the place before; to train, in input_memory
+        double grad_scale = 1;                 ///< derivative of the objective by Σ mask_t loss_t
+        Tensor sums = {};                      ///< [2] f64, to which the last place adds Σ mask_t loss_t and Σ mask_t
         const LmHead::Later* later = nullptr;  ///< puts off the gradient of the output matrix until finish_head
     };
+    /// Where the stream from the place before is to be put, right before forward.
+    Exec input_memory(const Ctx& ctx) const;
     /// Forward with dropout on, and the loss at the last place. Returns the stream for the place after, in ctx.keep. On
     /// a GPU everything is only enqueued.
     Tensor forward(Ctx& ctx, const MicroBatch& batch, const Input& input, Saved& saved,
@@ -128,6 +130,11 @@ class Decoder {
     /// End of the checkpointed chunk that begins at this layer of the slice; the layer itself if it keeps its
     /// activations.
     std::int64_t chunk_end(std::int64_t layer) const;
+    /// A chunk begins here of whose input each tensor rank keeps a part.
+    bool shares_input(std::int64_t layer) const;
+    /// The checkpointed chunk that begins here: keeps only its input.
+    Tensor forward_chunk(Ctx& ctx, const BlockInput& in, Tensor x, std::int64_t begin, Saved& saved,
+                         ParamObserver* observer);
     const Param& head_weight() const { return head_->own_weight ? *head_->own_weight : embedding_->word; }
     Param& head_weight() { return head_->own_weight ? *head_->own_weight : embedding_->word; }
 

@@ -57,6 +57,7 @@ struct RecomputeConfig {
     enum class Kind : std::uint8_t { none, selective, uniform, block };
     Kind kind = Kind::none;
     std::int64_t layers = 1;  ///< uniform: layers per checkpointed chunk; block: how many first layers
+    bool shared = false;      ///< each tensor rank keeps a part of a chunk's input, and backward gathers it
 };
 
 }  // namespace tera

@@ -29,6 +29,18 @@ Tensor TpRegion::sum(const Exec& exec, Tensor x) const {
     return mine;
 }
 
+Tensor TpRegion::own_part(Tensor x) const {
+    const std::int64_t n = x.numel() / size();
+    TERA_CHECK(n * size() == x.numel(), x.shape, " over ", size(), " ranks");
+    return x.reshape({x.numel()}).slice(n * rank(), n);
+}
+
+Tensor TpRegion::from_parts(const Exec& exec, ConstTensor part, Shape shape) const {
+    Tensor whole = exec.tensor(part.dtype, shape);
+    comm_->all_gather(exec, part, whole.reshape({whole.numel()}));
+    return whole;
+}
+
 void TpRegion::all_reduce(const Exec& exec, Tensor data, Reduce op) const {
     if (size() > 1) comm_->all_reduce(exec, data, op);
 }

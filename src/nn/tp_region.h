@@ -63,6 +63,10 @@ class TpRegion {
         if (lane_) lane_->crossed.wait(exec);
     }
 
+    /// Of a tensor that is the same on every rank: this rank's part of its elements, and the whole from all parts.
+    Tensor own_part(Tensor x) const;
+    Tensor from_parts(const Exec& exec, ConstTensor part, Shape shape) const;
+
     /// Over the ranks of the region, in place.
     void all_reduce(const Exec& exec, Tensor data, Reduce op) const;
 

@@ -69,6 +69,7 @@ RecomputeConfig recompute_from(const RunConfig& c) {
     } else if (c.recompute_granularity == "full") {
         r.kind = c.recompute_method == "block" ? RecomputeConfig::Kind::block : RecomputeConfig::Kind::uniform;
         r.layers = c.recompute_num_layers > 0 ? c.recompute_num_layers : 1;
+        r.shared = c.distribute_saved_activations;
     }
     return r;
 }

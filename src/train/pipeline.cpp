@@ -106,8 +106,9 @@ void Pipeline::forward(const Work& work, const PipelineStep& step) {
     std::optional<LmHead::Later> later;
     if (deferred_ && model.slice().head) input.later = &later.emplace(*deferred_, parts_.workspace.later());
     if (!model.slice().embedding) {
-        input.x = ctx.keep.tensor(model.dtype(), model.stream_shape(d.batch));
-        parts_.mesh.pp().recv(ctx.keep, input.x, neighbour(-1));
+        const Exec memory = model.input_memory(ctx);
+        input.x = memory.tensor(model.dtype(), model.stream_shape(d.batch));
+        parts_.mesh.pp().recv(memory, input.x, neighbour(-1));
     }
     Tensor out;
     {

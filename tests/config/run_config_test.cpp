@@ -273,6 +273,10 @@ TEST(RunConfigRefuse, Layouts) {
             {"at least 3"}, 2);
     refuses("--global-batch-size 3", {"--global-batch-size 3"});
     refuses("--overlap-param-gather", {"--use-distributed-optimizer"});
+    const std::string full = "--recompute-granularity full --recompute-method uniform --recompute-num-layers 1 ";
+    refuses("--distribute-saved-activations " + full, {"needs tensor parallelism"});
+    refuses("--distribute-saved-activations " + full + "--tensor-model-parallel-size 2 --sequence-parallel",
+            {"--distribute-saved-activations", "--sequence-parallel"}, 2);
     refuses("--defer-embedding-wgrad-compute", {"--pipeline-model-parallel-size"});
     refuses("--wgrad-deferral-limit -1", {"--wgrad-deferral-limit -1"});
     refuses("--expert-model-parallel-size 2", {"--num-experts"}, 2);

@@ -76,7 +76,7 @@ MUTANTS = [
     ("src/train/pipeline.cpp", "parts_.mesh.pp().broadcast(exec, sums, parts_.mesh.shape().pp - 1);", "", "test_parity", "Parity*"),
     ("src/train/train_step.cpp", "dp.all_reduce(parts_.pipeline.workspace().ctx().temp, tensor_over(&x, {1}), Reduce::sum);", "", "test_parity", "Parity*"),
     # One message between stages, or of a checkpoint, left out: whoever waits for it waits for ever, or reads another.
-    ("src/train/pipeline.cpp", "parts_.mesh.pp().recv(ctx.keep, input.x, neighbour(-1));\n    }\n    Tensor out;", "}\n    Tensor out;", "test_parity", "Parity*"),
+    ("src/train/pipeline.cpp", "parts_.mesh.pp().recv(memory, input.x, neighbour(-1));\n    }\n    Tensor out;", "}\n    Tensor out;", "test_parity", "Parity*"),
     ("src/train/pipeline.cpp", "parts_.mesh.pp().send(ctx.keep, out, neighbour(1));\n    else", "(void)out;\n    else", "test_parity", "Parity*"),
     ("src/train/pipeline.cpp", "if (!model.slice().head) parts_.mesh.pp_back().recv(ctx.temp, dx, neighbour(1));", "", "test_parity", "Parity*"),
     ("src/train/pipeline.cpp", "if (!model.slice().embedding) parts_.mesh.pp_back().send(ctx.temp, dx, neighbour(-1));", "", "test_parity", "Parity*"),
@@ -121,6 +121,10 @@ MUTANTS = [
     ("src/cli/cmd_preprocess.cpp", "std::size_t i = static_cast<std::size_t>(task); i < files.size()", "std::size_t i = 0; i < files.size()", "test_cli", "PreprocessTasks*"),
     ("src/cli/main.cpp", "signal(SIGBUS, explain_lost_files);", "(void)explain_lost_files;", "test_cli", "BadInput.TokenFileCut*"),
     ("src/token/gpt2_bpe.cpp", "if (2 * lost >= merges.pairs.size()) usage_error", "if (lost > merges.pairs.size()) usage_error", "test_cli", "BadInput.Tokenizer*"),
+    # Parts of what layers are recomputed from.
+    ("src/nn/tp_region.cpp", "comm_->all_gather(exec, part, whole.reshape({whole.numel()}));", "(void)part;", "test_parity", "Parity.kept*"),
+    ("src/nn/tp_region.cpp", "slice(n * rank(), n)", "slice(0, n)", "test_parity", "Parity.kept*"),
+    ("src/model/decoder.cpp", "x = copy_to(ctx.temp, x);  // it", "// it", "test_parity", "Parity.kept*"),
     # What verify runs.
     ("src/train/verify.cpp", "return asked - (asked - most + group - 1) / group * group;", "return most;", "test_parity", "Verify*"),
     ("src/train/verify.cpp", "c.kv_heads = tp * few(c.kv_heads / tp);", "c.kv_heads = tp;", "test_parity", "Verify*"),

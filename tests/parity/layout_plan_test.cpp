@@ -100,6 +100,22 @@ TEST_P(LayoutPlanIsTrue, of_every_stage) {
     }
 }
 
+TEST(LayoutPlan, inputs_of_recomputed_layers_are_shared_over_tensor_ranks) {
+    const auto planned = [](const std::string& flags) {
+        return plan_layout(config_of("--tensor-model-parallel-size 2 --recompute-granularity full --recompute-method "
+                                     "uniform --recompute-num-layers 1 " +
+                                         flags,
+                                     2),
+                           vocab, 1)
+            .stages[0];
+    };
+    const MemoryPlan whole = planned(""), shared = planned("--distribute-saved-activations");
+    const std::size_t stream = 16 * 2 * 32 * 4;  // a layer's input
+    EXPECT_EQ(whole.activations - shared.activations, 4 * stream / 2 - stream) << "four halves less, one gathered";
+    const auto sent = [](const MemoryPlan& m) { return m.sent.at("tensor").bytes; };
+    EXPECT_EQ(sent(shared) - sent(whole), 4 * stream / 2) << "each half once, in backward";
+}
+
 TEST(LayoutPlan, a_limit_bounds_what_is_put_off) {
     const auto last_stage = [](const std::string& flags) {
         const RunConfig config = config_of("--pipeline-model-parallel-size 2 " + flags, 2);
@@ -121,6 +137,12 @@ INSTANTIATE_TEST_SUITE_P(
                            "--wgrad-deferral-limit 3",
                            2},
                       Case{"--pipeline-model-parallel-size 3 --decoder-first-pipeline-num-layers 0", 3},
+                      Case{"--tensor-model-parallel-size 2 --pipeline-model-parallel-size 2 --recompute-granularity "
+                           "full --recompute-method uniform --recompute-num-layers 1 --distribute-saved-activations",
+                           4},
+                      Case{"--tensor-model-parallel-size 4 --recompute-granularity full --recompute-method block "
+                           "--recompute-num-layers 2 --distribute-saved-activations",
+                           4},
                       Case{"--context-parallel-size 2 --use-distributed-optimizer", 4},
                       Case{"--context-parallel-size 4 --bf16 --recompute-activations", 4},
                       Case{"--context-parallel-size 4 --cp-comm-type allgather", 4},

@@ -55,6 +55,21 @@ TEST(Parity, recompute_in_a_tensor_parallel_region) {
                       {.mesh = {.tp = 2}, .sequence_parallel = true, .recompute = {kind, 1}});
 }
 
+TEST(Parity, kept_inputs_shared_over_tensor_ranks) {
+    using Kind = RecomputeConfig::Kind;
+    ModelConfig four = with_dropout(gpt());
+    four.layers = 4;
+    for (const RecomputeConfig recompute :
+         {RecomputeConfig{Kind::uniform, 1, true}, RecomputeConfig{Kind::uniform, 3, true},
+          RecomputeConfig{Kind::block, 2, true}}) {
+        expect_parity({.model = four}, {.mesh = {.tp = 2}, .recompute = recompute});
+        expect_parity({.model = four, .steps = 2},
+                      {.mesh = {.tp = 2, .pp = 2}, .overlap = true, .chunks = 2, .recompute = recompute});
+    }
+    expect_parity({.model = four},
+                  {.mesh = {.tp = 2, .pp = 2}, .first_stage_layers = 0, .recompute = {Kind::uniform, 2, true}});
+}
+
 TEST(Parity, data_parallel) {
     for (const bool zero : {false, true}) {
         SCOPED_TRACE(zero);
