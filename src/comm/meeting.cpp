@@ -9,7 +9,7 @@
 namespace tera {
 namespace {
 
-constexpr std::int64_t magic = 0x7465726174726f32;  // changes with the packets
+constexpr std::int64_t magic = 0x7465726174726f33;  // changes with the packets
 
 class Gathering {
   public:

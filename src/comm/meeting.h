@@ -16,6 +16,7 @@ namespace tera {
 struct WatchSettings {
     double timeout_s = 600;  ///< for all ranks to come together, and for one collective
     double silent_s = 15, notice_s = 30, beat_s = 1;
+    double standstill_s = 10;                       ///< all ranks wait for each other: comm/standstill.h
     int data_port = 0;                              ///< told to the other ranks
     std::function<void(const std::string&)> print;  ///< what rank 0 has to say; default: standard error
     /// Default: say why (rank 0, or if it is lost) and exit.

@@ -24,6 +24,6 @@ std::string mpi_missing();
 
 /// What the module defines.
 using OpenMpiFunction = MpiTransport* (*)();
-constexpr const char* open_mpi_symbol = "teratron_open_mpi_1";  // the number changes with this header
+constexpr const char* open_mpi_symbol = "teratron_open_mpi_2";  // the number changes with this header
 
 }  // namespace tera

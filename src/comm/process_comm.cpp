@@ -78,6 +78,16 @@ class ProcessComm final : public Comm {
         Progress& progress_;
     };
 
+    /// Tells it for whom this rank waits.
+    class Waiting {
+      public:
+        Waiting(Watch& watch, int rank) : progress_(watch.progress()) { progress_.begin_wait(rank); }
+        ~Waiting() { progress_.end_wait(); }
+
+      private:
+        Progress& progress_;
+    };
+
     /// Messages and collectives do not stand in each other's way: each go by a number of their own.
     FrameHeader begin(Call call, std::int64_t elements, DType dtype) {
         const bool message = call == Call::message;
@@ -88,7 +98,9 @@ class ProcessComm final : public Comm {
                 .dtype = static_cast<std::uint32_t>(dtype),
                 .bytes = 0};
     }
-    std::string where() const { return cat("over ", size(), " ranks"); }
+    std::string where() const {
+        return size() == transport_.size() ? cat("over ", size(), " ranks") : cat("over ranks ", list_of(members_));
+    }
     int in_world(int r) const { return members_[static_cast<std::size_t>(r)]; }
     void send_to(int r, FrameHeader header, const std::byte* data, std::size_t bytes) {
         header.bytes = bytes;
@@ -110,7 +122,10 @@ class ProcessComm final : public Comm {
 };
 
 Frame ProcessComm::expect(int r, const FrameHeader& mine, std::size_t bytes) {
-    Frame frame = transport_.receive(in_world(r), mine.group);
+    Frame frame = [&] {
+        const Waiting waiting(watch_, in_world(r));
+        return transport_.receive(in_world(r), mine.group);
+    }();
     const FrameHeader& h = frame.header;
     if (h.call != mine.call || h.dtype != mine.dtype || h.elements != mine.elements || h.sequence != mine.sequence ||
         h.bytes != bytes) {

@@ -48,11 +48,13 @@ ProcessWorld::ProcessWorld(const RankPlace& place, WatchSettings settings) : pla
         watch_ = std::make_unique<Watch>(place_, settings);
         transport_ = make_socket_transport(std::move(listener), place.rank, *watch_);
     }
+    watch_->progress().count(transport_->bytes());
     comm_ = make_process_comm(*transport_, *watch_);
 }
 
 ProcessWorld::~ProcessWorld() {
     if (std::uncaught_exceptions() > exceptions_) fail("it ends with an error");
+    watch_->progress().finish();
     comm_.reset();
     transport_.reset();
 }

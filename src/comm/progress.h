@@ -7,20 +7,27 @@
 #include <string>
 
 #include "comm/tcp.h"
+#include "comm/transport.h"
 
 namespace tera {
 
 class Progress {
   public:
     struct State {
-        std::int64_t step = 0;   ///< training step; 0: before the first
-        std::int64_t calls = 0;  ///< collectives begun
-        std::string call;        ///< the last one: "all_reduce of 5 f32 over 8 ranks"
-        bool waiting = false;    ///< inside it
-        double seconds = 0;      ///< since it was begun or ended
+        std::int64_t step = 0;            ///< training step; 0: before the first
+        std::int64_t calls = 0;           ///< collectives begun
+        std::string call;                 ///< the last one: "all_reduce of 5 f32 over 8 ranks"
+        bool waiting = false;             ///< inside it
+        double seconds = 0;               ///< since it was begun or ended
+        int waits_for = -1;               ///< the rank whose message it needs to go on; -1: it works, or a device does
+        std::int64_t waits = 0;           ///< how often it has begun to wait for a message
+        std::int64_t sent = 0, come = 0;  ///< bytes, see FrameBytes
+        bool finished = false;            ///< it has done its work and will send nothing more
 
         /// "step 12, in all_reduce of 5 f32 over 8 ranks for 3 s".
         std::string text() const;
+        /// "step 12, in all_reduce of 5 f32 over 8 ranks": the same for all who are there.
+        std::string place() const;
     };
 
     void begin_step(std::int64_t step);
@@ -29,12 +36,18 @@ class Progress {
     /// A call that a device works on: the rank is inside it until done() says otherwise. `done` may be called by any
     /// thread until the next call is begun or enqueued.
     void enqueue_call(std::string call, std::function<bool()> done);
+    /// From here to end_wait() the rank can do nothing until a message of that rank comes.
+    void begin_wait(int rank);
+    void end_wait();
+    void count(std::shared_ptr<const FrameBytes> bytes);
+    void finish();
     State now() const;
 
   private:
     mutable std::mutex mutex_;
     State state_;
     std::function<bool()> done_;
+    std::shared_ptr<const FrameBytes> bytes_;
     Clock::time_point changed_ = Clock::now();
 };
 

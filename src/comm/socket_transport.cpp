@@ -70,6 +70,7 @@ class SocketTransport final : public Transport {
                       sizeof header + header.bytes};
         std::memcpy(parcel.bytes.get(), &header, sizeof header);
         if (header.bytes > 0) std::memcpy(parcel.bytes.get() + sizeof header, data, header.bytes);
+        count_sent(parcel.size);
         {
             const std::lock_guard lock(mutex_);
             out.parcels.push_back(std::move(parcel));
@@ -181,6 +182,7 @@ class SocketTransport final : public Transport {
                 return;
             }
             in.have += static_cast<std::size_t>(n);
+            if (in.part != Incoming::Part::greeting) count_come(static_cast<std::size_t>(n));
             if (in.have == whole) finish_part(in);
             if (!in.socket) return;
         }

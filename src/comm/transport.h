@@ -1,6 +1,7 @@
 // Transport: how bytes get from one process to another. What the ranks make of them is comm/process_comm.h.
 #pragma once
 
+#include <atomic>
 #include <cstddef>
 #include <cstdint>
 #include <memory>
@@ -23,6 +24,12 @@ struct Frame {
     std::unique_ptr<std::byte[]> data;
 };
 
+/// Bytes of frames, headers too. While the sums of both over all ranks differ, something is on its way.
+struct FrameBytes {
+    std::atomic<std::int64_t> sent{0};  ///< given to send
+    std::atomic<std::int64_t> come{0};  ///< taken in, whether or not anybody has asked for the frame
+};
+
 class Transport {
   public:
     virtual ~Transport() = default;
@@ -32,6 +39,15 @@ class Transport {
     virtual void send(int to, const FrameHeader& header, const std::byte* data) = 0;
     /// The next frame of this group from that rank; waits for it. Throws if the rank is gone.
     virtual Frame receive(int from, std::uint64_t group) = 0;
+    /// Goes on counting what this transport moves, and outlives it.
+    std::shared_ptr<const FrameBytes> bytes() const { return bytes_; }
+
+  protected:
+    void count_sent(std::size_t bytes) { bytes_->sent += static_cast<std::int64_t>(bytes); }
+    void count_come(std::size_t bytes) { bytes_->come += static_cast<std::int64_t>(bytes); }
+
+  private:
+    std::shared_ptr<FrameBytes> bytes_ = std::make_shared<FrameBytes>();
 };
 
 }  // namespace tera

@@ -10,6 +10,7 @@
 #include <thread>
 
 #include "comm/meeting.h"
+#include "comm/standstill.h"
 
 namespace tera {
 namespace {
@@ -23,6 +24,8 @@ Packet beat_packet(const Progress::State& s) {
     p.put(s.call);
     p.put(std::int64_t{s.waiting});
     p.put(static_cast<std::int64_t>(s.seconds * 1000));
+    p.put(std::int64_t{s.waits_for});
+    for (const std::int64_t n : {s.waits, s.sent, s.come, std::int64_t{s.finished}}) p.put(n);
     return p;
 }
 
@@ -33,6 +36,9 @@ Progress::State read_beat(Packet& p) {
     s.call = p.get_text();
     s.waiting = p.get<std::int64_t>() != 0;
     s.seconds = static_cast<double>(p.get<std::int64_t>()) / 1000;
+    s.waits_for = static_cast<int>(p.get<std::int64_t>());
+    for (std::int64_t* n : {&s.waits, &s.sent, &s.come}) *n = p.get<std::int64_t>();
+    s.finished = p.get<std::int64_t>() != 0;
     return s;
 }
 
@@ -40,7 +46,8 @@ Progress::State read_beat(Packet& p) {
 
 class Watch::Impl {
   public:
-    Impl(const RankPlace& place, const WatchSettings& settings) : place_(place), settings_(settings) {
+    Impl(const RankPlace& place, const WatchSettings& settings)
+        : place_(place), settings_(settings), standstill_(settings.standstill_s) {
         if (!settings_.print)
             settings_.print = [](const std::string& text) { std::fprintf(stderr, "%s\n", text.c_str()); };
         if (!settings_.leave) settings_.leave = [this](const std::string& why, int code) { leave_process(why, code); };
@@ -115,6 +122,7 @@ class Watch::Impl {
         // If we ourselves stood still, the silence of the others means nothing.
         if (seconds_since(began) > 3 * settings_.beat_s) {
             for (Line& line : lines_) line.heard = Clock::now();
+            standstill_.forget();
         }
         if (tell_own_failure()) return;
         for (std::size_t i = first_line(); i < lines_.size() && !left_; ++i) read(i);
@@ -126,7 +134,9 @@ class Watch::Impl {
         if (closing_ && !said_goodbye_) {
             said_goodbye_ = true;
             for (std::size_t i = first_line(); i < lines_.size(); ++i) {
-                if (lines_[i].socket) (void)lines_[i].send(Packet(Packet::Kind::bye));
+                if (!lines_[i].socket) continue;
+                (void)lines_[i].send(beat_packet(progress.now()));
+                (void)lines_[i].send(Packet(Packet::Kind::bye));
             }
         }
     }
@@ -173,7 +183,7 @@ class Watch::Impl {
         while (std::optional<Packet> p = Packet::take_first(line.received)) {
             line.heard = Clock::now();
             if (p->kind() == Packet::Kind::beat) line.state = read_beat(*p);
-            if (p->kind() == Packet::Kind::bye) line.ended = true;
+            if (p->kind() == Packet::Kind::bye) line.ended = line.state.finished = true;
             if (p->kind() == Packet::Kind::failure) {
                 const auto code = static_cast<int>(p->get<std::int64_t>());
                 return failed(i, p->get_text(), code);
@@ -216,17 +226,39 @@ class Watch::Impl {
                 lost(i, cat("gives no sign of life for ", static_cast<int>(seconds_since(line.heard)),
                             " s (stopped, or its machine hangs)"));
         }
-        if (place_.rank == 0 && !left_) look_for_stragglers();
+        if (place_.rank != 0 || left_) return;
+        const std::vector<Progress::State> states = all_states();
+        if (standstill_.found(states, Clock::now()))
+            return end_all(cat("collectives out of step: all ranks wait for each other since ", settings_.standstill_s,
+                               " s, and nothing is on its way; ", where(states)));
+        look_for_stragglers(states);
+    }
+
+    std::vector<Progress::State> all_states() {
+        std::vector<Progress::State> states{progress.now()};
+        for (std::size_t r = 1; r < lines_.size(); ++r) {
+            if (!lines_[r].ended && seconds_since(lines_[r].heard) > 3 * settings_.beat_s) standstill_.forget();
+            states.push_back(lines_[r].state);
+        }
+        return states;
+    }
+
+    std::string where(const std::vector<Progress::State>& states) const {
+        return where_ranks_are(states, [this](int rank) { return name_of(rank); });
+    }
+
+    void end_all(const std::string& why) {
+        tell_all(why, 1);
+        leave(why, 1);
     }
 
     /// Ranks wait in a collective: who does not come?
-    void look_for_stragglers() {
+    void look_for_stragglers(const std::vector<Progress::State>& states) {
         double longest = 0;
         std::vector<int> away;
         for (int r = 0; r < place_.size; ++r) {
-            const Line& line = lines_[static_cast<std::size_t>(r)];
-            if (line.ended) continue;
-            Progress::State s = r == 0 ? progress.now() : line.state;
+            const Progress::State& s = states[static_cast<std::size_t>(r)];
+            if (lines_[static_cast<std::size_t>(r)].ended) continue;
             if (s.waiting) longest = std::max(longest, s.seconds);
             if (!s.waiting) away.push_back(r);
         }
@@ -237,21 +269,15 @@ class Watch::Impl {
         const bool over = longest > settings_.timeout_s;
         if (!over && longest < 2 * noticed_s_) return;
         noticed_s_ = longest;
-        const std::string text = straggler_text(away, longest);
+        const std::string since = cat(" since ", static_cast<int>(longest), " s");
+        const std::string text = away.empty() ? cat("all ranks are in collectives", since, "; ", where(states))
+                                              : cat("ranks wait", since, " for ", straggler_text(states, away));
         if (!over) return settings_.print(text);
-        const std::string why = cat(text, "; --distributed-timeout-minutes is over");
-        tell_all(why, 1);
-        leave(why, 1);
+        end_all(cat(text, "; --distributed-timeout-minutes is over"));
     }
 
-    std::string straggler_text(const std::vector<int>& away, double longest) const {
-        const std::string since = cat(" since ", static_cast<int>(longest), " s");
-        const int named = away.empty() ? 0 : away[0];
-        const Progress::State s = named == 0 ? progress.now() : lines_[static_cast<std::size_t>(named)].state;
-        if (away.empty())
-            return cat("all ranks wait in collectives", since, ", out of step with each other; ", name_of(0), ": ",
-                       s.text());
-        return cat("ranks wait", since, " for ", name_of(named), ": ", s.text(),
+    std::string straggler_text(const std::vector<Progress::State>& states, const std::vector<int>& away) const {
+        return cat(name_of(away[0]), ": ", states[static_cast<std::size_t>(away[0])].text(),
                    away.size() > 1 ? cat(" (also outside: rank ", list_of({away.begin() + 1, away.end()}), ")") : "");
     }
 
@@ -283,6 +309,7 @@ class Watch::Impl {
     std::atomic<bool> closing_{false}, left_{false}, done_{false};
     bool said_goodbye_ = false, server_lost_ = false;
     double noticed_s_ = 0;
+    Standstill standstill_;
     Clock::time_point next_beat_ = Clock::now();
     std::mutex mutex_;
     std::string own_failure_;

@@ -1,10 +1,14 @@
 // Ranks started by mpirun: this program runs itself under it.
 #include <gtest/gtest.h>
+#include <unistd.h>
 
 #include <cstdlib>
 #include <filesystem>
+#include <fstream>
+#include <sstream>
 
 #include "comm/process_world.h"
+#include "core/error.h"
 
 namespace tera {
 namespace {
@@ -26,6 +30,21 @@ int mpirun(const std::string& test) {
 
 bool can_use_mpi() { return mpi_missing().empty() && std::system("command -v mpirun > /dev/null") == 0; }
 
+constexpr const char* note_variable = "TERA_TEST_NOTE";
+
+/// What the ranks of the named test noted when they left. mpirun's own exit code says little: that of Debian sometimes
+/// crashes at its end.
+void expect_leaving(const std::string& test, const std::string& words) {
+    const std::string note = (std::filesystem::temp_directory_path() / cat("teratron-mpi-", ::getpid())).string();
+    setenv(note_variable, note.c_str(), 1);
+    EXPECT_NE(mpirun(test), 0);
+    std::ostringstream said;
+    said << std::ifstream(note).rdbuf();
+    std::filesystem::remove(note);
+    EXPECT_NE(said.str().find("out of step"), std::string::npos) << said.str();
+    EXPECT_NE(said.str().find(words), std::string::npos) << said.str();
+}
+
 TEST(Mpi, collectives_are_exact) {
     if (inside_mpirun()) GTEST_SKIP();
     if (!can_use_mpi()) GTEST_SKIP() << "there is no MPI here: " << mpi_missing();
@@ -36,6 +55,43 @@ TEST(Mpi, a_failure_is_an_exit_code) {
     if (inside_mpirun()) GTEST_SKIP();
     if (!can_use_mpi()) GTEST_SKIP() << "there is no MPI here: " << mpi_missing();
     EXPECT_NE(mpirun("InsideMpirun.rank_2_throws"), 0);
+}
+
+TEST(SlowMpi, ranks_that_wait_for_each_other_leave) {
+    if (inside_mpirun()) GTEST_SKIP();
+    if (!can_use_mpi()) GTEST_SKIP() << "there is no MPI here: " << mpi_missing();
+    expect_leaving("InsideMpirun.ranks_out_of_step", "in message of 1 f32 from rank 3, waiting for rank 3");
+    expect_leaving("InsideMpirun.one_is_done_early", "before the first step, done with its work");
+}
+
+/// A standstill is soon found out, and why ranks leave is written down.
+WatchSettings noting_why() {
+    WatchSettings settings;
+    settings.beat_s = 0.1;
+    settings.standstill_s = 1;
+    settings.leave = [](const std::string& why, int code) {
+        std::ofstream(std::getenv(note_variable), std::ios::app) << why << std::endl;
+        std::_Exit(code);
+    };
+    return settings;
+}
+
+TEST(InsideMpirun, ranks_out_of_step) {
+    if (!inside_mpirun()) GTEST_SKIP() << "runs within SlowMpi.ranks_that_wait_for_each_other_leave";
+    ProcessWorld world(find_rank_place(), noting_why());
+    Arena arena;
+    ThreadPool pool(1);
+    const Exec exec{Device::cpu, &arena, &pool};
+    Tensor x = exec.zeros(DType::f32, {1});
+    if (world.comm().rank() == 2) world.comm().recv(exec, x, 3);  // which sends nothing
+    world.comm().barrier();
+}
+
+TEST(InsideMpirun, one_is_done_early) {
+    if (!inside_mpirun()) GTEST_SKIP() << "runs within SlowMpi.ranks_that_wait_for_each_other_leave";
+    ProcessWorld world(find_rank_place(), noting_why());
+    world.comm().barrier();
+    if (world.comm().rank() != 2) world.comm().barrier();
 }
 
 TEST(InsideMpirun, collectives_are_exact) {

@@ -20,6 +20,7 @@ WatchSettings quick() {
     s.silent_s = 4;
     s.beat_s = 0.1;
     s.notice_s = 0.5;
+    s.standstill_s = 1;
     s.timeout_s = 30;
     return s;
 }
@@ -166,6 +167,79 @@ TEST(Watch, ranks_out_of_step_are_named) {
     EXPECT_NE(said.find("out of step"), std::string::npos) << said;
     EXPECT_NE(said.find("of 8 f32"), std::string::npos) << said;
     EXPECT_NE(said.find("of 9 f32"), std::string::npos) << said;
+}
+
+/// All ranks leave, and rank 0 names everybody's call, long before the timeout.
+void expect_standstill(int size, const ProcessRanks::Body& body, const std::vector<std::string>& words) {
+    const auto ends = ProcessRanks(size, body, quick()).wait();
+    for (const RankEnd& end : ends) EXPECT_EQ(end.code, 1) << end.said;
+    expect_said(ends[0], {"leaving: collectives out of step: all ranks wait for each other"});
+    expect_said(ends[0], words);
+}
+
+TEST(Watch, ranks_that_wait_for_each_other_are_named_with_their_calls) {
+    const auto body = [](ProcessWorld& world) {
+        world.watch().progress().begin_step(7);
+        world.comm().barrier();
+        Arena arena;
+        ThreadPool pool(1);
+        const Exec exec{Device::cpu, &arena, &pool};
+        Tensor x = exec.zeros(DType::f32, {5});
+        if (world.comm().rank() == 2) world.comm().recv(exec, x, 1);  // which sends nothing
+        world.comm().barrier();
+    };
+    expect_standstill(
+        4, body,
+        {"; rank 2 (" + host_name() + "): step 7, in message of 5 f32 from rank 1, waiting for rank 1; rank",
+         "rank 0 (" + host_name() + "), rank 1 (" + host_name() + "), rank 3 (" + host_name() +
+             "): step 7, in barrier over 4 ranks"});
+}
+
+TEST(Watch, a_collective_too_many_on_one_group_is_named) {
+    const auto body = [](ProcessWorld& world) {
+        Arena arena;
+        ThreadPool pool(1);
+        const Exec exec{Device::cpu, &arena, &pool};
+        Tensor x = exec.zeros(DType::f32, {5});
+        Comm& comm = world.comm();
+        const std::unique_ptr<Comm> pair = comm.group(comm.rank() < 2 ? std::vector{0, 1} : std::vector{2, 3});
+        pair->all_reduce(exec, x, Reduce::sum);
+        if (comm.rank() == 1) pair->all_reduce(exec, x, Reduce::sum);
+        comm.all_reduce(exec, x, Reduce::sum);
+    };
+    expect_standstill(4, body,
+                      {"rank 1 (" + host_name() +
+                           "): before the first step, in all_reduce(sum) of 5 f32 over ranks 0, 1, waiting for rank 0",
+                       "in all_reduce(sum) of 5 f32 over 4 ranks"});
+}
+
+TEST(Watch, a_rank_that_is_done_too_early_is_named) {
+    const auto body = [](ProcessWorld& world) {
+        if (world.comm().rank() == 2) return;  // nobody has a connection to it that breaks
+        Arena arena;
+        ThreadPool pool(1);
+        const Exec exec{Device::cpu, &arena, &pool};
+        Tensor x = exec.zeros(DType::f32, {5});
+        world.comm().recv(exec, x, 2);
+    };
+    const auto ends = ProcessRanks(3, body, quick()).wait();
+    EXPECT_EQ(ends[0].code, 1);
+    EXPECT_EQ(ends[1].code, 1);
+    expect_said(ends[0], {"out of step", "rank 2 (" + host_name() + "): before the first step, done with its work"});
+}
+
+TEST(SlowWatch, a_rank_that_works_is_waited_for) {
+    const auto ends = ProcessRanks(
+                          3,
+                          [](ProcessWorld& world) {
+                              world.comm().barrier();
+                              if (world.comm().rank() == 1) sleep_ms(4000);
+                              world.comm().barrier();
+                          },
+                          quick())
+                          .wait();
+    for (const RankEnd& end : ends) EXPECT_EQ(end.code, 0) << end.said;
+    expect_said(ends[0], {"for rank 1 ("});
 }
 
 /// Starts rank `rank` of `size` by hand.

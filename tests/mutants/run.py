@@ -87,6 +87,17 @@ MUTANTS = [
     ("src/train/checkpoint_ranks.cpp", "world_.recv(exec_, data, r);", "", "test_train", "CheckpointsOnRanks*"),
     ("src/train/checkpoint_ranks.cpp", "world_.send(exec_, data, 0);", "", "test_train", "CheckpointsOnRanks*"),
     ("src/comm/comm.cpp", "note(2.0 * ", "note(1.0 * ", "test_comm", "*counted*"),
+    # Ranks that wait for each other, and ranks that only take long.
+    ("src/comm/standstill.cpp", "if (!idle(s)) return false;", "(void)idle;", "test_comm", "Standstill*"),
+    ("src/comm/standstill.cpp", "if (counts && on_the_way != 0) return false;", "", "test_comm", "Standstill*"),
+    ("src/comm/standstill.cpp", "if (finished == static_cast<std::int64_t>(ranks.size())) return false;", "", "test_comm", "Standstill*"),
+    ("src/comm/standstill.cpp", "since_ = now;", "", "test_comm", "Standstill*"),
+    ("src/comm/standstill.cpp", "a.waits == b.waits && ", "", "test_comm", "Standstill*"),
+    ("src/comm/watch.cpp", "if (standstill_.found(states, Clock::now()))", "if (false)", "test_comm", "Watch.ranks_that*"),
+    ("src/comm/watch.cpp", "s.waits_for = static_cast<int>(p.get<std::int64_t>());", "(void)p.get<std::int64_t>();", "test_comm", "Watch.ranks_that*"),
+    ("src/comm/socket_transport.cpp", "count_sent(parcel.size);", "", "test_comm", "Watch.ranks_that*"),
+    ("src/comm/mpi/mpi_module.cpp", "count_come(sizeof frame.header + bytes);", "", "test_comm", "SlowMpi*"),
+    ("src/comm/process_world.cpp", "watch_->progress().finish();", "", "test_comm", "Watch.a_rank_that_is_done*"),
     # Reduced before all is there, or with another rank's part.
     ("src/train/pipeline.cpp", "const bool last = step.micro_batch == work.micro_batches - 1;", "const bool last = step.micro_batch == 0;", "test_parity", "Parity.overlapped*"),
     ("src/model/decoder.cpp", "tell_of_gradients(observer, blocks_[static_cast<std::size_t>(begin)]);", "if (begin > 0) tell_of_gradients(observer, blocks_[static_cast<std::size_t>(begin - 1)]);", "test_parity", "Parity.overlapped*"),

@@ -73,6 +73,7 @@ class Mpi final : public MpiTransport {
         for (std::size_t at = 0; at < header.bytes; at += most_bytes)
             post(out, out.bytes.get() + sizeof header + at, std::min(most_bytes, header.bytes - at), to, data_tag);
         outgoing_.push_back(std::move(out));
+        count_sent(sizeof header + header.bytes);
         drop_sent();
     }
 
@@ -119,6 +120,7 @@ class Mpi final : public MpiTransport {
             check(MPI_Recv(frame.data.get() + at, static_cast<int>(std::min(most_bytes, bytes - at)), MPI_BYTE, from,
                            data_tag, MPI_COMM_WORLD, MPI_STATUS_IGNORE),
                   "MPI_Recv");
+        count_come(sizeof frame.header + bytes);
         mailbox_.put(from, std::move(frame));
         return true;
     }
@@ -132,4 +134,4 @@ class Mpi final : public MpiTransport {
 }  // namespace
 }  // namespace tera
 
-extern "C" tera::MpiTransport* teratron_open_mpi_1() { return new tera::Mpi; }
+extern "C" tera::MpiTransport* teratron_open_mpi_2() { return new tera::Mpi; }

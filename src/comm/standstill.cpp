@@ -1,0 +1,60 @@
+#include "comm/standstill.h"
+
+#include <algorithm>
+#include <map>
+
+#include "core/error.h"
+
+namespace tera {
+namespace {
+
+bool idle(const Progress::State& s) { return s.finished || s.waits_for >= 0; }
+
+/// Has done nothing since.
+bool same(const Progress::State& a, const Progress::State& b) {
+    return a.finished == b.finished && a.waits_for == b.waits_for && a.waits == b.waits && a.sent == b.sent &&
+           a.come == b.come;
+}
+
+}  // namespace
+
+bool Standstill::found(const std::vector<Progress::State>& ranks, Clock::time_point now) {
+    if (!std::equal(ranks.begin(), ranks.end(), before_.begin(), before_.end(), same)) {
+        before_ = ranks;
+        since_ = now;
+    }
+    std::int64_t on_the_way = 0, finished = 0;
+    for (const Progress::State& s : ranks) {
+        if (!idle(s)) return false;
+        on_the_way += s.sent - s.come;
+        finished += s.finished;
+    }
+    if (finished == static_cast<std::int64_t>(ranks.size())) return false;  // the end of a run
+    // What is sent to a rank that is done never comes, and says nothing.
+    const bool counts = finished == 0;
+    if (counts && on_the_way != 0) return false;
+    return std::chrono::duration<double>(now - since_).count() >= (counts ? 1 : 2) * seconds_;
+}
+
+std::string where_ranks_are(const std::vector<Progress::State>& ranks,
+                            const std::function<std::string(int rank)>& name_of) {
+    constexpr std::size_t most_ranks = 4, most_places = 6;
+    std::map<std::string, std::vector<int>> places;
+    for (std::size_t r = 0; r < ranks.size(); ++r) places[ranks[r].place()].push_back(static_cast<int>(r));
+    std::vector<std::pair<std::string, std::vector<int>>> sorted(places.begin(), places.end());
+    std::stable_sort(sorted.begin(), sorted.end(),
+                     [](const auto& a, const auto& b) { return a.second.size() < b.second.size(); });
+    std::string text;
+    for (std::size_t i = 0; i < std::min(most_places, sorted.size()); ++i) {
+        const auto& [place, members] = sorted[i];
+        for (std::size_t k = 0; k < std::min(most_ranks, members.size()); ++k)
+            text += cat(k > 0 ? ", " : i > 0 ? "; " : "", name_of(members[k]));
+        if (members.size() > most_ranks) text += cat(" and ", members.size() - most_ranks, " more");
+        text += cat(": ", place);
+        const int other = ranks[static_cast<std::size_t>(members[0])].waits_for;
+        if (members.size() == 1 && other >= 0) text += cat(", waiting for rank ", other);
+    }
+    return sorted.size() > most_places ? cat(text, "; and ", sorted.size() - most_places, " other places") : text;
+}
+
+}  // namespace tera

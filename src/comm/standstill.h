@@ -1,0 +1,34 @@
+// Standstill: ranks that wait for each other for ever, because their calls do not fit together. All of them wait for a
+// message (or are done with their work), none has moved for a while, and every byte that was sent has come: nothing can
+// ever happen again. A rank that computes, reads or writes is not waiting, and one whose device works is not either, so
+// no run is taken for stuck because it is slow.
+#pragma once
+
+#include <functional>
+#include <string>
+#include <vector>
+
+#include "comm/progress.h"
+
+namespace tera {
+
+class Standstill {
+  public:
+    explicit Standstill(double seconds) : seconds_(seconds) {}
+
+    /// With what all ranks were last heard to do. True once it is certain.
+    bool found(const std::vector<Progress::State>& ranks, Clock::time_point now);
+    /// What was heard so far counts for nothing.
+    void forget() { before_.clear(); }
+
+  private:
+    double seconds_;
+    std::vector<Progress::State> before_;
+    Clock::time_point since_{};
+};
+
+/// Who is in which call, the fewest first: they are the ones to look at.
+std::string where_ranks_are(const std::vector<Progress::State>& ranks,
+                            const std::function<std::string(int rank)>& name_of);
+
+}  // namespace tera
