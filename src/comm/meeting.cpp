@@ -3,13 +3,36 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <thread>
 
 #include "core/error.h"
 
 namespace tera {
 namespace {
 
-constexpr std::int64_t magic = 0x7465726174726f33;  // changes with the packets
+constexpr std::int64_t magic = 0x7465726174726f34;  // changes with the packets
+
+/// When to say again that we wait.
+class Notices {
+  public:
+    explicit Notices(double patience_s) : patience_s_(patience_s), next_(begin_ + seconds(patience_s)) {}
+
+    Clock::time_point next() const { return next_; }
+    /// True once it is time.
+    bool due() {
+        if (Clock::now() < next_) return false;
+        next_ = Clock::now() + seconds(6 * patience_s_);
+        return true;
+    }
+    /// " since 12 s".
+    std::string since() const {
+        return cat(" since ", std::chrono::duration_cast<std::chrono::seconds>(Clock::now() - begin_).count(), " s");
+    }
+
+  private:
+    double patience_s_;
+    Clock::time_point begin_ = Clock::now(), next_;
+};
 
 class Gathering {
   public:
@@ -22,8 +45,8 @@ class Gathering {
         if (!listener) listener = listen_on(port);
         lines_.resize(peers_.size());
         std::vector<Line> strangers;
-        const auto begin = Clock::now(), deadline = begin + seconds(settings_.timeout_s);
-        auto next_notice = begin + std::chrono::seconds(10);
+        const auto deadline = Clock::now() + seconds(settings_.timeout_s);
+        Notices notices(settings_.patience_s);
         std::size_t missing = peers_.size() - 1;
         while (missing > 0) {
             wait_for(listener, false, std::min(deadline, Clock::now() + std::chrono::milliseconds(20)));
@@ -36,11 +59,8 @@ class Gathering {
             }
             if (Clock::now() > deadline)
                 refuse_all(cat(absent(), " did not come within ", settings_.timeout_s,
-                               " s; see whether they were started and reach ", place_.address, ":", place_.port));
-            if (Clock::now() > next_notice) {
-                settings_.print(cat("waiting for ", absent(), " at ", place_.address, ":", place_.port));
-                next_notice += std::chrono::seconds(10) + (Clock::now() - begin);
-            }
+                               " s; see whether they were started and reach ", meeting_point()));
+            if (notices.due()) tell_who_is_missing(notices.since(), missing);
         }
         send_table();
     }
@@ -49,11 +69,8 @@ class Gathering {
         const auto deadline = Clock::now() + seconds(settings_.timeout_s);
         lines_.resize(1);
         Line& line = lines_[0];
-        line.socket = connect_to(place_.address, place_.port, deadline);
-        if (!line.socket)
-            usage_error("rank ", place_.rank, " (", host_name(), ") found no rank 0 at ", place_.address, ":",
-                        place_.port, " within ", settings_.timeout_s,
-                        " s; MASTER_ADDR and MASTER_PORT must name its host and a free port");
+        Notices notices(settings_.patience_s);
+        line.socket = find_rank_0(deadline, notices);
         Packet hello(Packet::Kind::hello);
         hello.put(magic);
         hello.put(std::int64_t{place_.size});
@@ -61,12 +78,45 @@ class Gathering {
         hello.put(std::int64_t{settings_.data_port});
         hello.put(std::int64_t{::getpid()});
         hello.put(host_name());
-        if (!line.send(hello)) usage_error("rank 0 at ", place_.address, ":", place_.port, " hung up");
-        // Rank 0 may wait for the slowest rank as long as we do, and then has something to say.
-        read_table(line, deadline + std::chrono::seconds(10));
+        if (!line.send(hello)) usage_error("rank 0 at ", meeting_point(), " hung up");
+        read_table(line, deadline, notices);
     }
 
   private:
+    std::string meeting_point() const { return cat(place_.address, ":", place_.port); }
+    std::string own_name() const { return cat("rank ", place_.rank, " (", host_name(), ")"); }
+
+    Socket find_rank_0(Clock::time_point deadline, Notices& notices) const {
+        for (;;) {
+            const bool last = deadline <= notices.next();
+            if (Socket s = connect_to(place_.address, place_.port, last ? deadline : notices.next())) return s;
+            if (last)
+                usage_error(own_name(), " found no rank 0 at ", meeting_point(), " within ", settings_.timeout_s,
+                            " s; MASTER_ADDR and MASTER_PORT must name its host and a free port");
+            std::this_thread::sleep_until(notices.next());
+            if (notices.due())
+                settings_.print(cat(own_name(), ": waiting", notices.since(), " for rank 0, and nobody answers at ",
+                                    meeting_point(),
+                                    "; is it started, with this MASTER_ADDR and MASTER_PORT and the same WORLD_SIZE?"));
+        }
+    }
+
+    /// In every rank that has come: a user may see the output of any of them only.
+    void tell_who_is_missing(const std::string& since, std::size_t missing) const {
+        const std::string text = cat("waiting", since, " for ", absent(), " to come to ", meeting_point(), "; ",
+                                     peers_.size() - missing, " of ", peers_.size(), " ranks are there");
+        settings_.print(cat(own_name(), ": ", text));
+        for (const Line& line : lines_) {
+            if (line.socket) (void)line.send(news_packet(text));
+        }
+    }
+
+    static Packet news_packet(const std::string& text) {
+        Packet p(Packet::Kind::news);
+        p.put(text);
+        return p;
+    }
+
     /// 1 if a rank has introduced itself; whoever is none of ours is dropped.
     std::size_t admit(Line& stranger) {
         try {
@@ -76,9 +126,9 @@ class Gathering {
             if (hello->kind() != Packet::Kind::hello || hello->get<std::int64_t>() != magic) throw Error("no rank");
             const auto size = hello->get<std::int64_t>(), rank = hello->get<std::int64_t>();
             if (size != place_.size)
-                refuse_all(
-                    cat("rank ", rank, " was started as one of ", size, " ranks, rank 0 as one of ", place_.size),
-                    &stranger);
+                refuse_all(cat("rank ", rank, " was started as one of ", size, " ranks, rank 0 as one of ", place_.size,
+                               "; WORLD_SIZE must be the same everywhere"),
+                           &stranger);
             if (rank < 1 || rank >= size || lines_[static_cast<std::size_t>(rank)].socket)
                 refuse_all(cat("rank ", rank, " was started twice; every process needs its own RANK"), &stranger);
             Peer& peer = peers_[static_cast<std::size_t>(rank)];
@@ -89,6 +139,7 @@ class Gathering {
             Line& line = lines_[static_cast<std::size_t>(rank)];
             line.socket = std::move(stranger.socket);
             line.received = std::move(stranger.received);
+            (void)line.send(news_packet(""));  // it has found the right one
             return 1;
         } catch (const Error&) {
             stranger.socket.close();
@@ -132,27 +183,53 @@ class Gathering {
         }
     }
 
-    void read_table(Line& line, Clock::time_point deadline) {
-        for (;;) {
+    void read_table(Line& line, Clock::time_point deadline, Notices& notices) {
+        for (bool answered = false;;) {
+            // Rank 0 may wait for the slowest rank as long as we do, and then has something to say.
+            const auto until = answered ? deadline + std::chrono::seconds(10) : std::min(deadline, notices.next());
             const bool open = line.receive();
-            if (std::optional<Packet> p = Packet::take_first(line.received)) {
+            if (std::optional<Packet> p = first_packet(line)) {
                 if (p->kind() == Packet::Kind::failure) {
                     (void)p->get<std::int64_t>();
                     throw UsageError(p->get_text());
                 }
-                for (Peer& peer : peers_) {
-                    peer.host = p->get_text();
-                    peer.address = p->get_text();
-                    peer.port = static_cast<int>(p->get<std::int64_t>());
-                    peer.pid = p->get<std::int64_t>();
-                }
-                line.heard = Clock::now();
-                return;
+                answered = true;
+                if (p->kind() == Packet::Kind::table) return take_table(*p, line);
+                if (const std::string text = p->get_text(); !text.empty()) settings_.print(cat(own_name(), ": ", text));
+            } else if (!open) {
+                usage_error(own_name(), ": rank 0 at ", meeting_point(), " hung up before all ranks had come",
+                            answered ? "" : not_ours);
+            } else if (!wait_for(line.socket, false, until)) {
+                if (Clock::now() >= deadline)
+                    usage_error(own_name(), ": rank 0 at ", meeting_point(), " said nothing within ",
+                                settings_.timeout_s, " s", answered ? "" : not_ours);
+                if (notices.due())
+                    settings_.print(cat(own_name(), ": waiting", notices.since(), " for rank 0; something listens at ",
+                                        meeting_point(), " and says nothing", not_ours));
             }
-            if (!open || !wait_for(line.socket, false, deadline))
-                usage_error("rank 0 at ", place_.address, ":", place_.port, " hung up before all ranks had come");
         }
     }
+
+    std::optional<Packet> first_packet(Line& line) const {
+        try {
+            return Packet::take_first(line.received);
+        } catch (const Error&) {
+            usage_error(own_name(), ": what answers at ", meeting_point(), " is no rank 0 of this program", not_ours);
+        }
+    }
+
+    void take_table(Packet& table, Line& line) {
+        for (Peer& peer : peers_) {
+            peer.host = table.get_text();
+            peer.address = table.get_text();
+            peer.port = static_cast<int>(table.get<std::int64_t>());
+            peer.pid = table.get<std::int64_t>();
+        }
+        line.heard = Clock::now();
+    }
+
+    static constexpr const char* not_ours =
+        "; if another program has this port, choose a free one with MASTER_PORT on all ranks";
 
     const RankPlace& place_;
     const WatchSettings& settings_;

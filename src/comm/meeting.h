@@ -1,5 +1,5 @@
 // How ranks find each other: every rank connects to rank 0, says who it is and where it takes data, and gets the list
-// of all. The connections stay; the watch (comm/watch.h) uses them.
+// of all. Whoever waits longer than patience_s says for whom. The connections stay; the watch (comm/watch.h) uses them.
 #pragma once
 
 #include <functional>
@@ -15,6 +15,7 @@ namespace tera {
 
 struct WatchSettings {
     double timeout_s = 600;  ///< for all ranks to come together, and for one collective
+    double patience_s = 10;  ///< whoever waits for others to come says so after this, and then every six times as much
     double silent_s = 15, notice_s = 30, beat_s = 1;
     double standstill_s = 10;                       ///< all ranks wait for each other: comm/standstill.h
     int data_port = 0;                              ///< told to the other ranks

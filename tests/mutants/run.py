@@ -97,7 +97,11 @@ MUTANTS = [
     ("src/comm/watch.cpp", "s.waits_for = static_cast<int>(p.get<std::int64_t>());", "(void)p.get<std::int64_t>();", "test_comm", "Watch.ranks_that*"),
     ("src/comm/socket_transport.cpp", "count_sent(parcel.size);", "", "test_comm", "Watch.ranks_that*"),
     ("src/comm/mpi/mpi_module.cpp", "count_come(sizeof frame.header + bytes);", "", "test_comm", "SlowMpi*"),
-    ("src/comm/process_world.cpp", "watch_->progress().finish();", "", "test_comm", "Watch.a_rank_that_is_done*"),
+    ("src/comm/process_world.cpp", "watch_->progress().finish();", "", "test_comm", "SlowMpi*"),
+    # Whoever waits for others says so.
+    ("src/comm/meeting.cpp", "if (notices.due()) tell_who_is_missing(notices.since(), missing);", "", "test_comm", "Meeting*"),
+    ("src/comm/meeting.cpp", "if (line.socket) (void)line.send(news_packet(text));", "(void)line;", "test_comm", "Meeting*"),
+    ("src/comm/meeting.cpp", "next_ = Clock::now() + seconds(6 * patience_s_);", "", "test_comm", "Meeting*"),
     # Reduced before all is there, or with another rank's part.
     ("src/train/pipeline.cpp", "const bool last = step.micro_batch == work.micro_batches - 1;", "const bool last = step.micro_batch == 0;", "test_parity", "Parity.overlapped*"),
     ("src/model/decoder.cpp", "tell_of_gradients(observer, blocks_[static_cast<std::size_t>(begin)]);", "if (begin > 0) tell_of_gradients(observer, blocks_[static_cast<std::size_t>(begin - 1)]);", "test_parity", "Parity.overlapped*"),
