@@ -54,9 +54,14 @@ void add_source_fields(FieldList& list) {
     list.add("eod-mask-loss", &C::eod_mask_loss, "no loss where the input is an end of document")
         .on_resume(ResumeRule::training);
     list.add("dataloader-type", &C::dataloader_type,
-             "single: one pass in index order; cyclic: shuffled epochs; default single")
+             "single: one pass in index order; cyclic: shuffled epochs, each data-parallel rank's part on its own, so "
+             "that the order depends on how many there are; default single")
         .one_of({"single", "cyclic", "external"})
         .later_for({"external"}, "an outside data loader cannot be plugged in; use single or cyclic");
+    list.add("no-data-sharding", &C::data_sharding,
+             "cyclic: shuffle the data as a whole; the order does not depend on the ranks")
+        .off()
+        .as("data_sharding");
     list.add("num-workers", &C::num_workers, "threads that prepare batches").on_resume(ResumeRule::free);
     list.add("num-dataset-builder-threads", &C::num_dataset_builder_threads, "threads that build index maps")
         .on_resume(ResumeRule::free);

@@ -76,7 +76,6 @@ void add_other_models(FieldList& list) {
                   {"patch-dim", "i=16"},
                   {"classes-fraction", "f=1.0"},
                   {"data-per-class-fraction", "f=1.0"},
-                  {"no-data-sharding", "F data_sharding"},
                   {"head-lr-mult", "f=1.0"},
                   {"vision-pretraining", "T"},
                   {"vision-pretraining-type", "s{classify|inpaint|dino}=classify"},

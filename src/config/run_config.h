@@ -241,6 +241,7 @@ struct RunConfig {
     bool eod_mask_loss = false;
     bool create_attention_mask_in_dataloader = true;
     std::string dataloader_type;  // after validation "single" when not given
+    bool data_sharding = true;    // cyclic: each data-parallel rank shuffles its own part of the data
     int64_t num_workers = 2;
     int64_t num_dataset_builder_threads = 1;
     bool goldfish_loss = false;

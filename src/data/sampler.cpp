@@ -57,10 +57,14 @@ class CyclicSampler : public SamplerBase {
     }
     std::optional<SampleNumbers> next() override {
         if (consumed_ / active_ != epoch_) begin_epoch();
+        const std::int64_t before = consumed_;
         SampleNumbers numbers = advance();
         for (std::int64_t b = 0; b < c_.micro_batch_size; ++b) {
             numbers.index.push_back(order_[static_cast<std::size_t>(position_)]);
             position_ += step_;
+            // Dealt out in turn, a sample has the number that it has on one rank.
+            if (!c_.data_sharding)
+                numbers.consumed[static_cast<std::size_t>(b)] = before + c_.data_parallel_rank + b * step_;
         }
         return numbers;
     }

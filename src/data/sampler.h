@@ -38,7 +38,8 @@ class Sampler {
 
 /// single: the dataset in order; with M = micro-batch × ranks, rank r has samples r·B .. r·B + B - 1 of every M.
 /// cyclic: again and again in a new order each time round, torch.randperm seeded with the number of the round. A round
-/// is total - total % M samples, for every rank alike.
+/// is total - total % M samples, for every rank alike. Sharded, the order is one of each rank's own part and depends on
+/// the number of ranks; else it is one of all samples, dealt out in turn.
 /// UsageError if there is nothing (left) to hand out, or the consumed samples do not fall on a micro-batch.
 std::unique_ptr<Sampler> make_sampler(const SamplerConfig& config);
 

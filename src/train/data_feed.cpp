@@ -59,6 +59,7 @@ TargetSizes target_sizes(const RunConfig& c, std::int64_t train_iters, std::int6
 DataFeed::DataFeed(const RunConfig& config, const Tokenizer& tokenizer, const TargetSizes& sizes, std::int64_t dp_rank)
     : datasets_(build_gpt_datasets(data_config_from(config, tokenizer, sizes))),
       dataloader_type_(config.dataloader_type),
+      data_sharding_(config.data_sharding),
       micro_batch_size_(config.micro_batch_size),
       workers_(config.num_workers),
       dp_rank_(dp_rank),
@@ -79,6 +80,7 @@ void DataFeed::open(Split split) {
     Stream& stream = streams_[static_cast<std::size_t>(split)];
     SamplerConfig sampler;
     sampler.dataloader_type = dataloader_type_;
+    sampler.data_sharding = data_sharding_;
     sampler.total_samples = data(split)->samples->size();
     sampler.consumed_samples = stream.consumed;
     sampler.micro_batch_size = micro_batch_size_;

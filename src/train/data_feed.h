@@ -46,6 +46,7 @@ class DataFeed {
     };
     GptDatasets datasets_;
     std::string dataloader_type_;
+    bool data_sharding_;
     std::int64_t micro_batch_size_, workers_, dp_rank_, dp_size_;
     std::array<Stream, 3> streams_;
 };

@@ -77,6 +77,26 @@ TEST(CyclicSampler, WithoutSharding) {
     EXPECT_EQ(take(*make_sampler(config), 4), (V{9, 8, 2, 6}));
 }
 
+TEST(CyclicSampler, WithoutShardingRanksShareWhatOneWouldTake) {
+    std::set<std::pair<std::int64_t, std::int64_t>> by_ranks[2];  // sample and its number, of the first eight
+    for (const std::int64_t ranks : {1, 2})
+        for (std::int64_t rank = 0; rank < ranks; ++rank) {
+            const auto sampler = make_sampler({.dataloader_type = "cyclic",
+                                               .total_samples = 24,
+                                               .micro_batch_size = 2,
+                                               .data_parallel_rank = rank,
+                                               .data_parallel_size = ranks,
+                                               .data_sharding = false});
+            for (std::int64_t i = 0; i < 4 / ranks; ++i) {
+                const auto numbers = sampler->next();
+                for (std::size_t b = 0; b < 2; ++b)
+                    by_ranks[ranks - 1].insert({numbers->index[b], numbers->consumed[b]});
+            }
+        }
+    EXPECT_EQ(by_ranks[0].size(), 8u);
+    EXPECT_EQ(by_ranks[0], by_ranks[1]);
+}
+
 TEST(CyclicSampler, SampleNumbersGoOn) {
     auto sampler = make_sampler({.dataloader_type = "cyclic",
                                  .total_samples = 8,

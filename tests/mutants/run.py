@@ -136,6 +136,9 @@ MUTANTS = [
     ("src/cli/cmd_preprocess.cpp", "std::size_t i = static_cast<std::size_t>(task); i < files.size()", "std::size_t i = 0; i < files.size()", "test_cli", "PreprocessTasks*"),
     ("src/cli/main.cpp", "signal(SIGBUS, explain_lost_files);", "(void)explain_lost_files;", "test_cli", "BadInput.TokenFileCut*"),
     ("src/token/gpt2_bpe.cpp", "if (2 * lost >= merges.pairs.size()) usage_error", "if (lost > merges.pairs.size()) usage_error", "test_cli", "BadInput.Tokenizer*"),
+    # Samples that ranks share.
+    ("src/data/sampler.cpp", "numbers.consumed[static_cast<std::size_t>(b)] = before + c_.data_parallel_rank + b * step_;", "(void)before;", "test_data", "CyclicSampler*"),
+    ("src/train/data_feed.cpp", "sampler.data_sharding = data_sharding_;", "sampler.data_sharding = data_sharding_ || workers_ >= 0;", "test_train", "TrainerOnRanks.shuffled*"),
     # Parts of what layers are recomputed from.
     ("src/nn/tp_region.cpp", "comm_->all_gather(exec, part, whole.reshape({whole.numel()}));", "(void)part;", "test_parity", "Parity.kept*"),
     ("src/nn/tp_region.cpp", "slice(n * rank(), n)", "slice(0, n)", "test_parity", "Parity.kept*"),

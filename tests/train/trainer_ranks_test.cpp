@@ -99,6 +99,8 @@ TEST_F(TrainerOnRanks, data_parallel_and_distributed_optimizer) {
     expect_layout(4, "--use-distributed-optimizer ", "--calculate-per-token-loss ");
 }
 
+TEST_F(TrainerOnRanks, shuffled_epochs) { expect_layout(2, "", "--dataloader-type cyclic --no-data-sharding "); }
+
 TEST_F(TrainerOnRanks, interleaved_pipeline) {
     expect_layout(2, "--pipeline-model-parallel-size 2 --num-layers-per-virtual-pipeline-stage 1 ");
 }
