@@ -12,28 +12,6 @@ namespace {
 
 constexpr std::int64_t magic = 0x7465726174726f34;  // changes with the packets
 
-/// When to say again that we wait.
-class Notices {
-  public:
-    explicit Notices(double patience_s) : patience_s_(patience_s), next_(begin_ + seconds(patience_s)) {}
-
-    Clock::time_point next() const { return next_; }
-    /// True once it is time.
-    bool due() {
-        if (Clock::now() < next_) return false;
-        next_ = Clock::now() + seconds(6 * patience_s_);
-        return true;
-    }
-    /// " since 12 s".
-    std::string since() const {
-        return cat(" since ", std::chrono::duration_cast<std::chrono::seconds>(Clock::now() - begin_).count(), " s");
-    }
-
-  private:
-    double patience_s_;
-    Clock::time_point begin_ = Clock::now(), next_;
-};
-
 class Gathering {
   public:
     Gathering(const RankPlace& place, const WatchSettings& settings, Meeting& meeting)
@@ -255,6 +233,19 @@ Packet failure_packet(const std::string& why, int exit_code) {
 
 Clock::duration seconds(double s) {
     return std::chrono::duration_cast<Clock::duration>(std::chrono::duration<double>(s));
+}
+
+Notices::Notices(double patience_s)
+    : patience_s_(patience_s), begin_(Clock::now()), next_(begin_ + seconds(patience_s)) {}
+
+bool Notices::due() {
+    if (Clock::now() < next_) return false;
+    next_ = Clock::now() + seconds(6 * patience_s_);
+    return true;
+}
+
+std::string Notices::since() const {
+    return cat(" since ", std::chrono::duration_cast<std::chrono::seconds>(Clock::now() - begin_).count(), " s");
 }
 
 Meeting come_together(const RankPlace& place, const WatchSettings& settings) {

@@ -2,6 +2,7 @@
 // of all. Whoever waits longer than patience_s says for whom. The connections stay; the watch (comm/watch.h) uses them.
 #pragma once
 
+#include <cstdio>
 #include <functional>
 #include <string>
 #include <vector>
@@ -17,9 +18,12 @@ struct WatchSettings {
     double timeout_s = 600;  ///< for all ranks to come together, and for one collective
     double patience_s = 10;  ///< whoever waits for others to come says so after this, and then every six times as much
     double silent_s = 15, notice_s = 30, beat_s = 1;
-    double standstill_s = 10;                       ///< all ranks wait for each other: comm/standstill.h
-    int data_port = 0;                              ///< told to the other ranks
-    std::function<void(const std::string&)> print;  ///< what rank 0 has to say; default: standard error
+    double standstill_s = 10;  ///< all ranks wait for each other: comm/standstill.h
+    int data_port = 0;         ///< told to the other ranks
+    /// What there is to say while all is well.
+    std::function<void(const std::string&)> print = [](const std::string& text) {
+        std::fprintf(stderr, "%s\n", text.c_str());
+    };
     /// Default: say why (rank 0, or if it is lost) and exit.
     std::function<void(const std::string& why, int exit_code)> leave;
 };
@@ -61,6 +65,21 @@ struct Meeting {
 
 /// Returns when all ranks have come. UsageError, naming who is missing, after timeout_s.
 Meeting come_together(const RankPlace& place, const WatchSettings& settings);
+
+/// When to say again that we wait.
+class Notices {
+  public:
+    explicit Notices(double patience_s);
+    Clock::time_point next() const { return next_; }
+    /// True once it is time.
+    bool due();
+    /// " since 12 s".
+    std::string since() const;
+
+  private:
+    double patience_s_;
+    Clock::time_point begin_, next_;
+};
 
 /// Text of at most eight of them.
 std::string list_of(const std::vector<int>& ranks);

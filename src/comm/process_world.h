@@ -11,7 +11,7 @@ namespace tera {
 
 class ProcessWorld {
   public:
-    /// Returns when all ranks have come.
+    /// Returns when all ranks have come; UsageError, or under mpirun exit code 2, after settings.timeout_s.
     ProcessWorld(const RankPlace& place, WatchSettings settings);
     ~ProcessWorld();
 

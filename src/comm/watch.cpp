@@ -48,8 +48,6 @@ class Watch::Impl {
   public:
     Impl(const RankPlace& place, const WatchSettings& settings)
         : place_(place), settings_(settings), standstill_(settings.standstill_s) {
-        if (!settings_.print)
-            settings_.print = [](const std::string& text) { std::fprintf(stderr, "%s\n", text.c_str()); };
         if (!settings_.leave) settings_.leave = [this](const std::string& why, int code) { leave_process(why, code); };
         Meeting meeting = come_together(place_, settings_);
         peers_ = std::move(meeting.peers);

@@ -17,13 +17,13 @@ bool inside_mpirun() { return std::getenv("OMPI_COMM_WORLD_SIZE") != nullptr; }
 
 /// mpirun of 4 ranks of the named test of this program; its exit code. More ranks than cores, also as root. What Open
 /// MPI does not give back at its end is not ours to report.
-int mpirun(const std::string& test) {
+int mpirun(const std::string& test, const std::string& output = "/dev/null", const std::string& more = "") {
     const std::string program = std::filesystem::read_symlink("/proc/self/exe").string();
     const std::string command =
         "ASAN_OPTIONS=detect_leaks=0 OMPI_ALLOW_RUN_AS_ROOT=1 OMPI_ALLOW_RUN_AS_ROOT_CONFIRM=1 timeout 100 mpirun "
         "--oversubscribe "
         "--mca btl_vader_single_copy_mechanism none -np 4 '" +
-        program + "' --gtest_brief=1 --gtest_filter=" + test + " > /dev/null";
+        program + "' --gtest_brief=1 --gtest_filter=" + test + more + " > " + output + " 2>&1";
     const int status = std::system(command.c_str());
     return WIFEXITED(status) ? WEXITSTATUS(status) : -1;
 }
@@ -62,6 +62,26 @@ TEST(SlowMpi, ranks_that_wait_for_each_other_leave) {
     if (!can_use_mpi()) GTEST_SKIP() << "there is no MPI here: " << mpi_missing();
     expect_leaving("InsideMpirun.ranks_out_of_step", "in message of 1 f32 from rank 3, waiting for rank 3");
     expect_leaving("InsideMpirun.one_is_done_early", "before the first step, done with its work");
+}
+
+TEST(SlowMpi, a_rank_that_never_comes_to_mpi_is_not_waited_for_for_ever) {
+    if (inside_mpirun()) GTEST_SKIP();
+    if (!can_use_mpi()) GTEST_SKIP() << "there is no MPI here: " << mpi_missing();
+    const std::string output = (std::filesystem::temp_directory_path() / cat("teratron-mpi-", ::getpid())).string();
+    EXPECT_NE(mpirun("InsideMpirun.one_never_comes", output, " : -np 1 sleep 60"), 0);
+    std::ostringstream said;
+    said << std::ifstream(output).rdbuf();
+    std::filesystem::remove(output);
+    EXPECT_NE(said.str().find("waiting since 1 s in MPI_Init for all 5 ranks"), std::string::npos) << said.str();
+    EXPECT_NE(said.str().find("MPI did not begin within 3 s: mpirun started 5 ranks"), std::string::npos) << said.str();
+}
+
+TEST(InsideMpirun, one_never_comes) {
+    if (!inside_mpirun()) GTEST_SKIP() << "runs within SlowMpi.a_rank_that_never_comes*";
+    WatchSettings settings;
+    settings.patience_s = 1;
+    settings.timeout_s = 3;
+    ProcessWorld world(find_rank_place(), settings);
 }
 
 /// A standstill is soon found out, and why ranks leave is written down.
