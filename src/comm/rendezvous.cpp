@@ -6,6 +6,7 @@
 #include <charconv>
 #include <cstdlib>
 #include <cstring>
+#include <limits>
 #include <optional>
 
 #include "core/error.h"
@@ -21,24 +22,39 @@ struct Names {
 constexpr std::array<Names, 4> launchers{
     {{Launcher::variables, "RANK", "WORLD_SIZE", "LOCAL_RANK"},
      {Launcher::open_mpi, "OMPI_COMM_WORLD_RANK", "OMPI_COMM_WORLD_SIZE", "OMPI_COMM_WORLD_LOCAL_RANK"},
-     {Launcher::mpich, "PMI_RANK", "PMI_SIZE", "MPI_LOCALRANKID"},
-     {Launcher::slurm, "SLURM_PROCID", "SLURM_STEP_NUM_TASKS", "SLURM_LOCALID"}}};
+     {Launcher::slurm, "SLURM_PROCID", "SLURM_STEP_NUM_TASKS", "SLURM_LOCALID"},
+     {Launcher::mpich, "PMI_RANK", "PMI_SIZE", "MPI_LOCALRANKID"}}};
 
-std::optional<int> number(const Variables& variables, const char* name) {
+std::optional<std::uint64_t> long_number(const Variables& variables, const char* name) {
     const char* const text = variables(name);
     if (text == nullptr || *text == 0) return {};
-    int value = 0;
+    std::uint64_t value = 0;
     const char* const end = text + std::strlen(text);
     const auto [stop, error] = std::from_chars(text, end, value);
-    if (error != std::errc{} || stop != end || value < 0)
+    if (error != std::errc{} || stop != end)
         usage_error("the variable ", name, "=", text, " is not a number; the launcher must set it to one");
     return value;
 }
 
+std::optional<int> number(const Variables& variables, const char* name) {
+    const std::optional<std::uint64_t> value = long_number(variables, name);
+    if (!value) return {};
+    if (*value > std::numeric_limits<int>::max())
+        usage_error("the variable ", name, "=", *value, " is more than any launcher sets it to");
+    return static_cast<int>(*value);
+}
+
+/// Steps have numbers of 32 bits, the highest of them for what is no srun of the user's.
 int port_of_job(const Variables& variables) {
-    const int job = number(variables, "SLURM_JOB_ID").value_or(0),
-              step = number(variables, "SLURM_STEP_ID").value_or(0);
-    return 20000 + (job * 7 + step) % 20000;
+    const std::uint64_t job = long_number(variables, "SLURM_JOB_ID").value_or(0),
+                        step = long_number(variables, "SLURM_STEP_ID").value_or(0);
+    return static_cast<int>(20000 + (job * 7 + step) % 20000);
+}
+
+/// An mpirun within a job of Slurm, whose helpers srun has started.
+bool mpirun_within_slurm(const Variables& variables) {
+    const std::optional<int> ranks = number(variables, "PMI_SIZE");
+    return ranks && ranks != number(variables, "SLURM_STEP_NUM_TASKS");
 }
 
 void find_meeting_point(const Variables& variables, RankPlace& place) {
@@ -69,6 +85,7 @@ RankPlace find_rank_place(const Variables& variables) {
         if (!rank && names.launcher == Launcher::variables && size.value_or(1) > 1)
             usage_error("WORLD_SIZE is ", *size, " and RANK is not set; set RANK to this process's number");
         if (!rank || !size) continue;
+        if (names.launcher == Launcher::slurm && mpirun_within_slurm(variables)) continue;
         RankPlace place{*rank,
                         *size,
                         number(variables, names.local_rank).value_or(0),

@@ -3,9 +3,11 @@
 //
 //   torchrun, PyTorchJob, own scripts   RANK WORLD_SIZE LOCAL_RANK
 //   mpirun of Open MPI                  OMPI_COMM_WORLD_RANK OMPI_COMM_WORLD_SIZE OMPI_COMM_WORLD_LOCAL_RANK
-//   mpirun of MPICH, Intel MPI          PMI_RANK PMI_SIZE MPI_LOCALRANKID
 //   srun                                SLURM_PROCID SLURM_STEP_NUM_TASKS SLURM_LOCALID
+//   mpirun of MPICH, Intel MPI          PMI_RANK PMI_SIZE MPI_LOCALRANKID
 //
+// srun --mpi=pmi2 sets PMI_RANK too, and mpirun of MPICH within a job starts its own helpers with srun, one per node:
+// there are as many ranks as PMI_SIZE then, and not as many tasks.
 // Ranks meet at rank 0: MASTER_ADDR and MASTER_PORT; under srun the first host of the step and a port made from the
 // job's number, where they are not set. mpirun tells its ranks itself. A launcher that chose the port leaves rank 0 the
 // socket, so that nobody takes the port meanwhile: TERATRON_LISTENER is its number.

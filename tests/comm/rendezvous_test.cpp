@@ -78,6 +78,43 @@ TEST(Rendezvous, srun) {
     EXPECT_EQ(place_with(told).port, 6000);
 }
 
+TEST(Rendezvous, srun_that_speaks_pmi_is_srun) {
+    Set step{{"SLURM_PROCID", "5"},
+             {"SLURM_STEP_NUM_TASKS", "8"},
+             {"SLURM_LOCALID", "1"},
+             {"SLURM_NTASKS", "8"},
+             {"SLURM_STEP_NODELIST", "n1"},
+             {"SLURM_JOB_ID", "7"},
+             {"SLURM_STEP_ID", "0"},
+             {"PMI_RANK", "5"},
+             {"PMI_SIZE", "8"}};
+    const RankPlace p = place_with(step);
+    EXPECT_EQ(p.launcher, Launcher::slurm);
+    EXPECT_EQ(p.rank, 5);
+    EXPECT_EQ(p.local_rank, 1);
+    EXPECT_EQ(p.address, "n1");
+    // mpirun of MPICH in a job: srun starts one helper on each node, and that starts the ranks.
+    step["SLURM_PROCID"] = "0";
+    step["SLURM_STEP_NUM_TASKS"] = "2";
+    EXPECT_EQ(place_with(step).launcher, Launcher::mpich);
+    EXPECT_EQ(place_with(step).rank, 5);
+    step["OMPI_COMM_WORLD_RANK"] = "3";
+    step["OMPI_COMM_WORLD_SIZE"] = "4";
+    EXPECT_EQ(place_with(step).launcher, Launcher::open_mpi);
+    EXPECT_EQ(place_with(step).rank, 3);
+}
+
+TEST(Rendezvous, numbers_of_jobs_and_steps_may_be_large) {
+    Set step{{"SLURM_PROCID", "1"},
+             {"SLURM_STEP_NUM_TASKS", "2"},
+             {"SLURM_STEP_NODELIST", "n1"},
+             {"SLURM_JOB_ID", "4000000000"},
+             {"SLURM_STEP_ID", "4294967294"}};
+    EXPECT_EQ(place_with(step).port, 20000 + static_cast<int>((4000000000 * 7 + 4294967294) % 20000));
+    step["SLURM_PROCID"] = "4294967296";
+    expect_usage_error([&] { place_with(step); }, {"SLURM_PROCID=4294967296"});
+}
+
 TEST(Rendezvous, a_batch_script_of_slurm_is_no_rank) {
     // sbatch sets these for the script itself; srun has not started it.
     EXPECT_EQ(place_with({{"SLURM_PROCID", "0"}, {"SLURM_NTASKS", "8"}, {"SLURM_JOB_ID", "7"}}).size, 1);
