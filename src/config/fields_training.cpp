@@ -175,6 +175,9 @@ void add_recompute_fields(FieldList& list) {
     list.add("recompute-num-layers", &C::recompute_num_layers, "uniform: layers per chunk; block: layers recomputed")
         .alias("checkpoint-num-layers");
     list.add("recompute-modules", &C::recompute_modules, "selective: which modules; only core_attn is built");
+    list.add("keep-mlp-activations", &C::keep_mlp_activations,
+             "keep what leaves the MLP's activation for the backward pass, which else computes it again: faster, more "
+             "memory");
     list.unbound(FlagStatus::implemented, "older way to say --recompute-granularity full --recompute-method uniform",
                  {{"checkpoint-activations", "T"}});
     list.add("distribute-saved-activations", &C::distribute_saved_activations,

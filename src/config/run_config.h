@@ -168,6 +168,7 @@ struct RunConfig {
     int64_t recompute_num_layers = 0;   // 0: not given
     std::vector<std::string> recompute_modules;
     bool distribute_saved_activations = false;
+    bool keep_mlp_activations = false;
 
     // ---- checkpoints ------------------------------------------------------------------------------------------------
     std::string save;

@@ -45,9 +45,9 @@ Decoder::Decoder(const ModelConfig& config, const RecomputeConfig& recompute, st
                slice.first, ", ", slice.count, " of ", config.layers);
     TERA_CHECK(slice.count > 0 || slice.embedding || slice.head, "a slice with nothing");
     TERA_CHECK(!recompute.shared || !tp_.sequence_parallel(), "the stream is shared out already");
-    bool selective = recompute.kind == RecomputeConfig::Kind::selective;
+    const LayerRecompute of_layer{recompute.kind == RecomputeConfig::Kind::selective, !recompute.keep_mlp};
     if (slice.embedding) embedding_.emplace(config, tp_);
-    for (std::int64_t l = 0; l < slice.count; ++l) blocks_.emplace_back(config, slice.first + l, selective, ranks);
+    for (std::int64_t l = 0; l < slice.count; ++l) blocks_.emplace_back(config, slice.first + l, of_layer, ranks);
     if (slice.head) {
         final_norm_.emplace(config, "final_norm", tp_.stream_axes());
         head_.emplace(config, tp_, slice.embedding);
@@ -223,7 +223,7 @@ void Decoder::backward(Ctx& ctx, const MicroBatch& batch, Tensor dx, const Saved
 
 void Decoder::finish_head(const Exec& exec, DeferredGrad& grad, ParamObserver* observer) {
     TERA_CHECK(head_, "no output matrix here");
-    grad.finish(exec, head_weight().grad);
+    grad.finish(exec, head_weight());
     tell_of_gradients(observer, *head_);
 }
 

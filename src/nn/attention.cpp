@@ -148,7 +148,7 @@ Tensor Attention::backward(Ctx& ctx, const BlockInput& in, ConstTensor dy_stream
     const Exec& e = ctx.temp;
     ConstTensor dy = tp_.leave_backward(e, dy_stream);
     Core out = recompute_core_ ? core(ctx, e, in, saved.qkv) : saved.core;
-    ops::linear_wgrad(e, proj_.weight.grad, dy, out.o);
+    add_product_grad(e, proj_.weight, dy, out.o);
     Tensor d_o = ops::linear_dgrad(e, dy, proj_.weight.value);
 
     Tensor dqkv = e.like(saved.qkv);

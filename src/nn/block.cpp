@@ -23,13 +23,13 @@ Branch branch_gradient(const Exec& exec, ConstTensor dx, const ops::Dropout& dro
 
 }  // namespace
 
-Block::Block(const ModelConfig& c, std::int64_t layer, bool recompute_core_attention, const Regions& ranks)
+Block::Block(const ModelConfig& c, std::int64_t layer, const LayerRecompute& recompute, const Regions& ranks)
     : p_(c.hidden_dropout),
       layer_(layer),
       attention_norm_(c, cat("layers.", layer, ".attention.norm"), ranks.tp.stream_axes()),
-      attention_(c, layer, recompute_core_attention, ranks),
+      attention_(c, layer, recompute.core_attention, ranks),
       mlp_norm_(c, cat("layers.", layer, ".mlp.norm"), ranks.tp.stream_axes()),
-      mlp_(c, layer, ranks.tp) {}
+      mlp_(c, layer, recompute.mlp_activation, ranks.tp) {}
 
 ops::Dropout Block::dropout(const BlockInput& in, DropoutPlace place) const {
     if (!in.dropout || p_ == 0) return {};

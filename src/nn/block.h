@@ -11,7 +11,7 @@ namespace tera {
 
 class Block {
   public:
-    Block(const ModelConfig& config, std::int64_t layer, bool recompute_core_attention, const Regions& ranks);
+    Block(const ModelConfig& config, std::int64_t layer, const LayerRecompute& recompute, const Regions& ranks);
 
     struct Saved {
         Norm::Saved attention_norm, mlp_norm;

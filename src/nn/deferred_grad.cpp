@@ -1,11 +1,9 @@
 #include "nn/deferred_grad.h"
 
-#include "ops/linear.h"
-
 namespace tera {
 
-void DeferredGrad::finish(const Exec& exec, Tensor grad) {
-    for (const Product& p : products_) ops::linear_wgrad(exec, grad, p.dy, p.x);
+void DeferredGrad::finish(const Exec& exec, Param& weight) {
+    for (const Product& p : products_) add_product_grad(exec, weight, p.dy, p.x);
     products_.clear();
     put_off_ = 0;
 }

@@ -5,7 +5,7 @@
 
 #include <vector>
 
-#include "core/exec.h"
+#include "nn/param.h"
 
 namespace tera {
 
@@ -22,8 +22,8 @@ class DeferredGrad {
     }
     /// Both must live until finish().
     void add(ConstTensor dy, ConstTensor x) { products_.push_back({dy, x}); }
-    /// grad += Σ dyᵀ x in the order in which they came; all of it is forgotten.
-    void finish(const Exec& exec, Tensor grad);
+    /// weight.grad += Σ dyᵀ x in the order in which they came; all of it is forgotten.
+    void finish(const Exec& exec, Param& weight);
 
   private:
     struct Product {

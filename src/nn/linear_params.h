@@ -66,7 +66,7 @@ inline Tensor linear_from_stream_backward(const Exec& e, const TpRegion& tp, Lin
     Tensor dx = ops::linear_dgrad(e, dy, linear.weight.value);
     tp.wait(e);
     Tensor dx_stream = tp.beside(e, [&](const Exec& lane) { return tp.enter_backward(lane, dx); });
-    ops::linear_wgrad(e, linear.weight.grad, dy, x, db);
+    add_product_grad(e, linear.weight, dy, x, db);
     tp.wait(e);
     return dx_stream;
 }

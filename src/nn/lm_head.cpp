@@ -74,7 +74,7 @@ Tensor LmHead::forward(Ctx& ctx, ConstTensor x_stream, const LossRequest& reques
         if (put_off)
             later->grad.add(dz, x.slice(t, n));
         else
-            ops::linear_wgrad(e, weight.grad, dz, x.slice(t, n));
+            add_product_grad(e, weight, dz, x.slice(t, n));
         ops::linear_dgrad_into(e, dx.slice(t, n), dz, weight.value);
     });
     saved.grad_is_due = later != nullptr;

@@ -29,8 +29,9 @@ ShardSpec up_shard(const ModelConfig& c) {
 
 }  // namespace
 
-Mlp::Mlp(const ModelConfig& c, std::int64_t layer, const TpRegion& tp)
+Mlp::Mlp(const ModelConfig& c, std::int64_t layer, bool recompute_activation, const TpRegion& tp)
     : activation_(c.activation),
+      recompute_activation_(recompute_activation),
       tp_(tp),
       up_(cat("layers.", layer, ".mlp.up"), {c.up_rows(), c.hidden}, up_shard(c),
           linear_init(c, c.up_rows(), c.hidden, false), c.linear_bias, tp),
@@ -40,9 +41,11 @@ Mlp::Mlp(const ModelConfig& c, std::int64_t layer, const TpRegion& tp)
 Tensor Mlp::forward(Ctx& ctx, ConstTensor x, const ops::Residual& to, Saved& saved) const {
     const ProfileRange range("mlp");
     saved.x = x;
-    ops::Activated up = ops::linear_activation(ctx.keep, ctx.temp, kind_of(activation_), tp_.enter(ctx.temp, x),
+    const Exec& of_output = recompute_activation_ ? ctx.temp : ctx.keep;
+    ops::Activated up = ops::linear_activation(ctx.keep, of_output, kind_of(activation_), tp_.enter(ctx.temp, x),
                                                up_.weight.value, up_.bias_value());
     saved.h = up.h;
+    if (!recompute_activation_) saved.a = up.a;
     return linear_to_stream(ctx, tp_, up.a, down_, to);
 }
 
@@ -50,9 +53,11 @@ Tensor Mlp::backward(Ctx& ctx, ConstTensor dy_stream, const Saved& saved) {
     const ProfileRange range("mlp");
     const Exec& e = ctx.temp;
     ConstTensor dy = tp_.leave_backward(e, dy_stream);
-    Tensor a = ops::linear_dgrad(e, dy, down_.weight.value);  // the gradient by a, until a itself is rebuilt there
-    Tensor dh = ops::activation_backward_again(e, kind_of(activation_), a, saved.h, up_.bias_grad());
-    ops::linear_wgrad(e, down_.weight.grad, dy, a);
+    const ops::ActivationKind kind = kind_of(activation_);
+    Tensor da = ops::linear_dgrad(e, dy, down_.weight.value);
+    Tensor dh = saved.a ? ops::activation_backward(e, kind, da, saved.h, up_.bias_grad())
+                        : ops::activation_backward_again(e, kind, da, saved.h, up_.bias_grad());
+    add_product_grad(e, down_.weight, dy, saved.a ? saved.a : da);
     return linear_from_stream_backward(e, tp_, up_, dh, saved.x);
 }
 

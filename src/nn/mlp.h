@@ -8,11 +8,12 @@ namespace tera {
 
 class Mlp {
   public:
-    Mlp(const ModelConfig& config, std::int64_t layer, const TpRegion& tp);
+    Mlp(const ModelConfig& config, std::int64_t layer, bool recompute_activation, const TpRegion& tp);
 
     struct Saved {
         ConstTensor x;  ///< normed input, this rank's rows
         Tensor h;       ///< before the activation
+        Tensor a;       ///< behind it; absent: built again in backward
     };
 
     template <class F>
@@ -31,6 +32,7 @@ class Mlp {
 
   private:
     Activation activation_;
+    bool recompute_activation_;
     TpRegion tp_;
     LinearParams up_, down_;
 };

@@ -58,6 +58,13 @@ struct RecomputeConfig {
     Kind kind = Kind::none;
     std::int64_t layers = 1;  ///< uniform: layers per checkpointed chunk; block: how many first layers
     bool shared = false;      ///< each tensor rank keeps a part of a chunk's input, and backward gathers it
+    bool keep_mlp = false;    ///< the output of the MLP's activation is kept instead, whatever the kind
+};
+
+/// What a layer rebuilds of itself.
+struct LayerRecompute {
+    bool core_attention = false;
+    bool mlp_activation = true;  ///< its output
 };
 
 }  // namespace tera

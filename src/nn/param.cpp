@@ -5,6 +5,7 @@
 #include "core/rng.h"
 #include "ops/convert.h"
 #include "ops/init.h"
+#include "ops/linear.h"
 
 namespace tera {
 
@@ -104,37 +105,54 @@ std::vector<ParamBuffer> allocate_params(const std::vector<Param*>& params, Aren
 
 namespace {
 
-/// The rank's elements have the values that the full tensor has there.
-void draw(const Param& p, const Exec& exec, std::uint64_t seed) {
+/// The slice's elements have the values that the full tensor has there.
+void draw(const ParamSlice& s, Tensor to, const Exec& exec, std::uint64_t seed) {
+    const Param& p = *s.param;
     ops::RandomFill fill{p.init.kind == Init::Kind::normal, p.init.value, seed, hash_name(p.name)};
     const std::int64_t cols = p.full_shape.numel() / p.full_shape[0];
-    for (const ShardPiece& piece : p.pieces()) {
-        if (p.shard.dim <= 0) {
-            fill.first = piece.full_begin * cols;
-            ops::fill_random(exec, p.value.slice(piece.local_begin, piece.count), fill);
-            continue;
-        }
-        TERA_CHECK(p.shard.dim == 1 && p.full_shape.ndim == 2 && p.pieces().size() == 1, p.name, " is cut otherwise");
-        fill.first = piece.full_begin;
-        fill.run = piece.count;
+    to = to.reshape({to.numel()});
+    if (p.shard.dim > 0) {
+        const std::vector<ShardPiece> pieces = p.pieces();
+        TERA_CHECK(p.shard.dim == 1 && p.full_shape.ndim == 2 && pieces.size() == 1, p.name, " is cut otherwise");
+        fill.first = pieces[0].full_begin;
+        fill.run = pieces[0].count;
         fill.stride = cols;
-        ops::fill_random(exec, p.value, fill);
+        fill.skip = s.begin;
+        return ops::fill_random(exec, to, fill);
+    }
+    for (const ShardPiece& piece : p.pieces()) {
+        const std::int64_t begin = std::max(s.begin, piece.local_begin * cols);
+        const std::int64_t end = std::min(s.begin + s.count, (piece.local_begin + piece.count) * cols);
+        if (begin >= end) continue;
+        fill.first = begin + (piece.full_begin - piece.local_begin) * cols;
+        ops::fill_random(exec, to.slice(begin - s.begin, end - begin), fill);
     }
 }
 
 }  // namespace
 
+void init_slice(const ParamSlice& slice, Tensor to, const Exec& exec, std::uint64_t seed) {
+    const Init& init = slice.param->init;
+    if (init.kind == Init::Kind::constant)
+        ops::fill_constant(exec, to, init.value);
+    else
+        draw(slice, to, exec, seed);
+}
+
 void init_params(const std::vector<Param*>& params, const Exec& exec, std::uint64_t seed) {
-    for (Param* p : params) {
-        if (p->init.kind == Init::Kind::constant)
-            ops::fill_constant(exec, p->value, p->init.value);
-        else
-            draw(*p, exec, seed);
-    }
+    for (const ParamSlice& s : whole_slices(params)) init_slice(s, s.value(), exec, seed);
 }
 
 void zero_grads(const std::vector<Param*>& params, const Exec& exec) {
-    for (Param* p : params) ops::fill_zero(exec, p->grad);
+    for (Param* p : params) {
+        ops::fill_zero(exec, p->grad);
+        p->grad_is_old = false;
+    }
+}
+
+void add_product_grad(const Exec& exec, Param& weight, ConstTensor dy, ConstTensor x, Tensor db) {
+    ops::linear_wgrad(exec, weight.grad, dy, x, db, weight.grad_is_old ? ops::Before::nothing : ops::Before::sum);
+    if (!exec.counts()) weight.grad_is_old = false;
 }
 
 }  // namespace tera

@@ -51,14 +51,17 @@ struct Param {
     AxisSet sum_grad_over;  ///< mesh axes over which the local gradient is still a partial sum; must be said
     bool weight_decay;      ///< false for biases and other 1-D tensors
     Init init;
-    bool grad_by_product = false;  ///< the gradient is written by matrix products alone, so it may be kept in bf16
-    TpPlace tp{};                  ///< whose piece this is
+    /// The gradient is written by matrix products alone: it may be kept in bf16, and the first product of a step may
+    /// overwrite what it held.
+    bool grad_by_product = false;
+    TpPlace tp{};  ///< whose piece this is
     /// A parameter that two pipeline stages use: `owner` on the first, a copy on the last; gradients are summed over
     /// both.
     enum class Tie : std::uint8_t { none, owner, copy };
     Tie tie = Tie::none;
-    Tensor value{};  ///< local piece, training dtype
-    Tensor grad{};   ///< local piece, accumulates (+=)
+    Tensor value{};            ///< local piece, training dtype
+    Tensor grad{};             ///< local piece, accumulates (+=)
+    bool grad_is_old = false;  ///< it holds what is left of a step that is over, and counts as zero
 
     Shape local_shape() const;
     /// What of the full tensor is here; one piece with everything where it is replicated (dimension 0 then).
@@ -122,6 +125,8 @@ std::vector<ParamBuffer> allocate_params(const std::vector<Param*>& params, Aren
 
 /// Draws initial values as a function of (seed, parameter name, global index).
 void init_params(const std::vector<Param*>& params, const Exec& exec, std::uint64_t seed);
+/// The same for part of one, into memory of any number format.
+void init_slice(const ParamSlice& slice, Tensor to, const Exec& exec, std::uint64_t seed);
 
 /// Is told of parameters while a model runs; calls come in the order in which the work is enqueued.
 class ParamObserver {
@@ -134,5 +139,8 @@ class ParamObserver {
 };
 
 void zero_grads(const std::vector<Param*>& params, const Exec& exec);
+
+/// weight.grad += dyᵀ x, and db += Σ_t dy_t if it is there.
+void add_product_grad(const Exec& exec, Param& weight, ConstTensor dy, ConstTensor x, Tensor db = {});
 
 }  // namespace tera

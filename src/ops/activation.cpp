@@ -1,13 +1,8 @@
 #include "ops/activation.h"
 
-#include "ops/dispatch.h"
+#include "ops/activation_backends.h"
 
 namespace tera::ops {
-
-TERA_BACKENDS(void activation(const Exec& exec, ActivationKind kind, Tensor a, ConstTensor h))
-TERA_BACKENDS(void activation_backward(const Exec& exec, ActivationKind kind, Tensor dh, ConstTensor da, ConstTensor h))
-TERA_BACKENDS(void activation_backward_again(const Exec& exec, ActivationKind kind, Tensor dh, Tensor da_then_a,
-                                             ConstTensor h, Tensor db))
 
 Tensor activation(const Exec& exec, ActivationKind kind, ConstTensor h) {
     bool gated = is_gated(kind);
@@ -17,20 +12,24 @@ Tensor activation(const Exec& exec, ActivationKind kind, ConstTensor h) {
     return a;
 }
 
-Tensor activation_backward(const Exec& exec, ActivationKind kind, ConstTensor da, ConstTensor h) {
-    TERA_CHECK(da.rows() == h.rows(), da.shape, h.shape);
+namespace {
+
+Tensor backward(const Exec& exec, ActivationKind kind, ConstTensor da, Tensor rebuilt, ConstTensor h, Tensor db) {
+    TERA_CHECK(da.rows() == h.rows() && da.cols() * (is_gated(kind) ? 2 : 1) == h.cols(), da.shape, h.shape);
+    TERA_CHECK(!db || db.numel() == h.cols(), db.shape, " for ", h.shape);
     Tensor dh = exec.like(h);
-    TERA_DISPATCH(exec, activation_backward(exec, kind, dh, da, h));
+    TERA_DISPATCH_WITH_SCRATCH(exec, activation_backward(exec, kind, {dh, rebuilt, db}, da, h));
     return dh;
 }
 
+}  // namespace
+
+Tensor activation_backward(const Exec& exec, ActivationKind kind, ConstTensor da, ConstTensor h, Tensor db) {
+    return backward(exec, kind, da, {}, h, db);
+}
+
 Tensor activation_backward_again(const Exec& exec, ActivationKind kind, Tensor da_then_a, ConstTensor h, Tensor db) {
-    TERA_CHECK(da_then_a.rows() == h.rows() && da_then_a.cols() * (is_gated(kind) ? 2 : 1) == h.cols(), da_then_a.shape,
-               h.shape);
-    TERA_CHECK(!db || db.numel() == h.cols(), db.shape, " for ", h.shape);
-    Tensor dh = exec.like(h);
-    TERA_DISPATCH_WITH_SCRATCH(exec, activation_backward_again(exec, kind, dh, da_then_a, h, db));
-    return dh;
+    return backward(exec, kind, da_then_a, da_then_a, h, db);
 }
 
 }  // namespace tera::ops

@@ -1,4 +1,4 @@
-#include "ops/activation.h"
+#include "ops/activation_backends.h"
 #include "ops/column_sum.h"
 #include "ops/cuda_types.cuh"
 
@@ -95,16 +95,6 @@ __global__ void plain(T* out, const T* h, unsigned groups) {
     store_few(out + std::int64_t{i} * step, x);
 }
 
-template <class F, class T, int step>
-__global__ void plain_backward(T* dh, const T* da, const T* h, unsigned groups) {
-    unsigned i = blockIdx.x * blockDim.x + threadIdx.x;
-    if (i >= groups) return;
-    auto x = load_few<step>(h + std::int64_t{i} * step), d = load_few<step>(da + std::int64_t{i} * step);
-#pragma unroll
-    for (int k = 0; k < step; ++k) d.v[k] = narrow<T>(widen(d.v[k]) * F::slope(widen(x.v[k])));
-    store_few(dh + std::int64_t{i} * step, d);
-}
-
 /// A row of h is [gate, up], each of `row` groups.
 template <class F, class T, int step>
 __global__ void gated(T* out, const T* h, unsigned groups, unsigned row) {
@@ -117,24 +107,7 @@ __global__ void gated(T* out, const T* h, unsigned groups, unsigned row) {
     store_few(out + std::int64_t{i} * step, u);
 }
 
-template <class F, class T, int step>
-__global__ void gated_backward(T* dh, const T* da, const T* h, unsigned groups, unsigned row) {
-    unsigned i = blockIdx.x * blockDim.x + threadIdx.x;
-    if (i >= groups) return;
-    std::int64_t at = (std::int64_t{i} + i / row * std::int64_t{row}) * step, width = std::int64_t{row} * step;
-    auto g = load_few<step>(h + at), u = load_few<step>(h + at + width),
-         d = load_few<step>(da + std::int64_t{i} * step);
-#pragma unroll
-    for (int k = 0; k < step; ++k) {
-        auto x = widen(g.v[k]), v = widen(d.v[k]);
-        g.v[k] = narrow<T>(v * widen(u.v[k]) * F::slope(x));
-        u.v[k] = narrow<T>(v * F::value(x));
-    }
-    store_few(dh + at, g);
-    store_few(dh + at + width, u);
-}
-
-/// What activation_backward_again reads of one row, as it comes from memory.
+/// What activation_backward reads of one row, as it comes from memory.
 template <bool gate, class T, int step>
 struct RowInputs {
     using Held = decltype(load_held<step>(static_cast<const T*>(nullptr)));
@@ -146,60 +119,68 @@ struct RowInputs {
     }
 };
 
-/// Gradient by the gate and the other half; the output goes over da.
+template <class T, class A>
+struct BackwardArgs {
+    T *dh, *rebuilt;  ///< rebuilt [rows,n]: receives the output, over da; null: not wanted
+    const T *da, *h;
+    A* partial;  ///< [pieces, columns of h]: column sums of dh; null: not wanted
+    std::int64_t rows, n, piece_rows;
+};
+
+/// Gradient by the gate and the other half.
 template <class F, bool gate, class T, int step, class A>
-__device__ inline void backward_again_at(T* dh, T* da, std::int64_t width, const RowInputs<gate, T, step>& in,
-                                         A (&sums)[(gate ? 2 : 1) * step]) {
-    Few<T, step> dg, du, a;
+__device__ inline void backward_at(T* dh, T* rebuilt, std::int64_t width, const RowInputs<gate, T, step>& in,
+                                   A (&sums)[(gate ? 2 : 1) * step]) {
+    A dg[step], du[step], a[step];
 #pragma unroll
     for (int k = 0; k < step; ++k) {
         const A d = in.d[k];
         const ValueAndSlope<A> f = F::both(A(in.g[k]));
         if constexpr (gate) {
-            const A up = in.u[k], by_gate = d * up * f.slope, by_up = d * f.value;
-            a.v[k] = narrow<T>(f.value * up);
-            dg.v[k] = narrow<T>(by_gate);
-            du.v[k] = narrow<T>(by_up);
-            sums[k] += by_gate;
-            sums[step + k] += by_up;
+            const A up = in.u[k];
+            a[k] = f.value * up;
+            dg[k] = d * up * f.slope;
+            du[k] = d * f.value;
+            sums[k] += dg[k];
+            sums[step + k] += du[k];
         } else {
-            const A by_h = d * f.slope;
-            a.v[k] = narrow<T>(f.value);
-            dg.v[k] = narrow<T>(by_h);
-            sums[k] += by_h;
+            a[k] = f.value;
+            dg[k] = d * f.slope;
+            sums[k] += dg[k];
         }
     }
-    store_few(dh, dg);
-    if constexpr (gate) store_few(dh + width, du);
-    store_few(da, a);
+    store_few(dh, narrow_few<T>(dg));
+    if constexpr (gate) store_few(dh + width, narrow_few<T>(du));
+    if (rebuilt != nullptr) store_few(rebuilt, narrow_few<T>(a));
 }
 
 constexpr int lanes = 32, teams = 8, most_pieces = 128;
 
 /// A block has one piece of rows of lanes·step columns; its teams take rows in turn, `ahead` of them asked for before
-/// the first is used. partial [pieces, columns of h] receives the column sums of dh, if it is there.
+/// the first is used.
 template <class F, bool gate, class T, class A, int step>
-__global__ void __launch_bounds__(lanes* teams, 3)
-    activation_backward_again_kernel(T* dh, T* da, const T* h, A* partial, std::int64_t rows, std::int64_t n,
-                                     std::int64_t piece_rows) {
+__global__ void __launch_bounds__(lanes* teams, 3) activation_backward_kernel(BackwardArgs<T, A> io) {
     constexpr int halves = gate ? 2 : 1, ahead = gate ? 2 : 4;
     int lane = threadIdx.x % lanes, team = threadIdx.x / lanes;
-    std::int64_t col = (blockIdx.x * std::int64_t{lanes} + lane) * step, begin = blockIdx.y * piece_rows;
-    std::int64_t end = begin + piece_rows < rows ? begin + piece_rows : rows;
+    const std::int64_t n = io.n, col = (blockIdx.x * std::int64_t{lanes} + lane) * step;
+    const std::int64_t begin = blockIdx.y * io.piece_rows;
+    const std::int64_t end = begin + io.piece_rows < io.rows ? begin + io.piece_rows : io.rows;
     A sums[halves * step] = {};
     if (col < n) {
         for (std::int64_t r0 = begin + team; r0 < end; r0 += ahead * teams) {
             RowInputs<gate, T, step> in[ahead];
 #pragma unroll
             for (int q = 0; q < ahead; ++q)
-                if (std::int64_t r = r0 + q * teams; r < end) in[q].load(h + r * halves * n + col, da + r * n + col, n);
+                if (std::int64_t r = r0 + q * teams; r < end)
+                    in[q].load(io.h + r * halves * n + col, io.da + r * n + col, n);
 #pragma unroll
             for (int q = 0; q < ahead; ++q)
                 if (std::int64_t r = r0 + q * teams; r < end)
-                    backward_again_at<F>(dh + r * halves * n + col, da + r * n + col, n, in[q], sums);
+                    backward_at<F>(io.dh + r * halves * n + col, io.rebuilt ? io.rebuilt + r * n + col : nullptr, n,
+                                   in[q], sums);
         }
     }
-    if (partial == nullptr) return;
+    if (io.partial == nullptr) return;
     __shared__ A shared[teams][step][lanes];
 #pragma unroll
     for (int half = 0; half < halves; ++half) {
@@ -213,7 +194,7 @@ __global__ void __launch_bounds__(lanes* teams, 3)
             A all = 0;
 #pragma unroll
             for (int t = 0; t < teams; ++t) all += shared[t][i % step][i / step];
-            partial[(blockIdx.y * std::int64_t{halves} + half) * n + c] = all;
+            io.partial[(blockIdx.y * std::int64_t{halves} + half) * n + c] = all;
         }
     }
 }
@@ -273,49 +254,35 @@ void activation(const Exec& exec, ActivationKind kind, Tensor a, ConstTensor h) 
     TERA_LAUNCHED();
 }
 
-void activation_backward(const Exec& exec, ActivationKind kind, Tensor dh, ConstTensor da, ConstTensor h) {
-    dispatch_float(h.dtype, [&](auto zero) {
-        using T = decltype(zero);
-        with_step<T>(da.cols(), [&](auto step) {
-            constexpr int width = decltype(step)::value;
-            auto [groups, row, blocks] = launch_of(da, width);
-            with_kind(kind, [&](auto f, auto is_gated_kind) {
-                using F = decltype(f);
-                if constexpr (decltype(is_gated_kind)::value)
-                    gated_backward<F, device_t<T>, width>
-                        <<<blocks, 256, 0, exec.gpu->stream>>>(dptr<T>(dh), dptr<T>(da), dptr<T>(h), groups, row);
-                else
-                    plain_backward<F, device_t<T>, width>
-                        <<<blocks, 256, 0, exec.gpu->stream>>>(dptr<T>(dh), dptr<T>(da), dptr<T>(h), groups);
-            });
-        });
-    });
-    TERA_LAUNCHED();
-}
-
-void activation_backward_again(const Exec& exec, ActivationKind kind, Tensor dh, Tensor da_then_a, ConstTensor h,
-                               Tensor db) {
+void activation_backward(const Exec& exec, ActivationKind kind, const ActivationGrads& to, ConstTensor da,
+                         ConstTensor h) {
     dispatch_float(h.dtype, [&](auto zero) {
         using T = decltype(zero);
         using A = acc_t<T>;
         ArenaScope scope(*exec.arena);
-        const std::int64_t n = da_then_a.cols(), rows = h.rows();
+        const std::int64_t n = da.cols(), rows = h.rows();
         const std::int64_t piece_rows = std::max<std::int64_t>(32, (rows + most_pieces - 1) / most_pieces);
         const std::int64_t pieces = (rows + piece_rows - 1) / piece_rows;
-        Tensor partial = db ? exec.tensor(dtype_of<A>, {pieces, h.cols()}) : Tensor{};
+        Tensor partial = to.db ? exec.tensor(dtype_of<A>, {pieces, h.cols()}) : Tensor{};
         if (exec.counts() || rows == 0) return;
         with_step<T>(n, [&](auto step) {
             constexpr int width = decltype(step)::value;
             const dim3 grid(blocks_for(n, lanes * width), static_cast<unsigned>(pieces));
+            const BackwardArgs<device_t<T>, A> args{dptr<T>(to.dh),
+                                                    to.rebuilt ? dptr<T>(to.rebuilt) : nullptr,
+                                                    dptr<T>(da),
+                                                    dptr<T>(h),
+                                                    to.db ? partial.ptr<A>() : nullptr,
+                                                    rows,
+                                                    n,
+                                                    piece_rows};
             with_kind(kind, [&](auto f, auto is_gated_kind) {
-                activation_backward_again_kernel<decltype(f), decltype(is_gated_kind)::value, device_t<T>, A, width>
-                    <<<grid, lanes * teams, 0, exec.gpu->stream>>>(dptr<T>(dh), dptr<T>(da_then_a), dptr<T>(h),
-                                                                   db ? partial.ptr<A>() : nullptr, rows, n,
-                                                                   piece_rows);
+                activation_backward_kernel<decltype(f), decltype(is_gated_kind)::value, device_t<T>, A, width>
+                    <<<grid, lanes * teams, 0, exec.gpu->stream>>>(args);
             });
         });
         TERA_LAUNCHED();
-        if (db) add_column_sums(exec, {{db, partial}});
+        if (to.db) add_column_sums(exec, {{to.db, partial}});
     });
 }
 

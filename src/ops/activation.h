@@ -14,10 +14,9 @@ enum class ActivationKind : std::uint8_t { gelu_tanh, gelu_erf, squared_relu, sw
 inline bool is_gated(ActivationKind kind) { return kind == ActivationKind::swiglu || kind == ActivationKind::geglu; }
 
 Tensor activation(const Exec& exec, ActivationKind kind, ConstTensor h);
-/// Gradient by h, given that of the output.
-Tensor activation_backward(const Exec& exec, ActivationKind kind, ConstTensor da, ConstTensor h);
-/// The same, and in the same pass over memory the output itself once more, written over da: cheaper than keeping it.
-/// db [columns of h] += Σ_t dh_t; it may be absent.
+/// Gradient by h, given that of the output; db [columns of h] += Σ_t dh_t, if it is there.
+Tensor activation_backward(const Exec& exec, ActivationKind kind, ConstTensor da, ConstTensor h, Tensor db = {});
+/// The same, and in the same pass over memory the output itself once more, written over da: it need not be kept.
 Tensor activation_backward_again(const Exec& exec, ActivationKind kind, Tensor da_then_a, ConstTensor h, Tensor db);
 
 }  // namespace tera::ops

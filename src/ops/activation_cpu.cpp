@@ -1,15 +1,10 @@
 #include <cmath>
 
-#include "ops/activation.h"
+#include "ops/activation_backends.h"
 #include "ops/column_sum.h"
 #include "ops/vec_math.h"
 
 namespace tera::ops::cpu {
-
-void activation(const Exec& exec, ActivationKind kind, Tensor a, ConstTensor h);
-void activation_backward(const Exec& exec, ActivationKind kind, Tensor dh, ConstTensor da, ConstTensor h);
-void activation_backward_again(const Exec& exec, ActivationKind kind, Tensor dh, Tensor da_then_a, ConstTensor h,
-                               Tensor db);
 
 namespace {
 
@@ -121,31 +116,27 @@ void activation(const Exec& exec, ActivationKind kind, Tensor a, ConstTensor h) 
     });
 }
 
-void activation_backward(const Exec& exec, ActivationKind kind, Tensor dh, ConstTensor da, ConstTensor h) {
-    dispatch_float(h.dtype, [&](auto zero) {
-        using T = decltype(zero);
-        switch (kind) {
-            case ActivationKind::gelu_tanh:
-                return plain_backward<T, GeluTanh>(exec, dh, da, h);
-            case ActivationKind::gelu_erf:
-                return plain_backward<T, GeluErf>(exec, dh, da, h);
-            case ActivationKind::squared_relu:
-                return plain_backward<T, SquaredRelu>(exec, dh, da, h);
-            case ActivationKind::swiglu:
-                return gated_backward<T, Silu>(exec, dh, da, h);
-            case ActivationKind::geglu:
-                return gated_backward<T, GeluTanh>(exec, dh, da, h);
-        }
-    });
-}
-
-void activation_backward_again(const Exec& exec, ActivationKind kind, Tensor dh, Tensor da_then_a, ConstTensor h,
-                               Tensor db) {
+void activation_backward(const Exec& exec, ActivationKind kind, const ActivationGrads& to, ConstTensor da,
+                         ConstTensor h) {
     if (!exec.counts()) {
-        activation_backward(exec, kind, dh, da_then_a, h);
-        activation(exec, kind, da_then_a, h);
+        dispatch_float(h.dtype, [&](auto zero) {
+            using T = decltype(zero);
+            switch (kind) {
+                case ActivationKind::gelu_tanh:
+                    return plain_backward<T, GeluTanh>(exec, to.dh, da, h);
+                case ActivationKind::gelu_erf:
+                    return plain_backward<T, GeluErf>(exec, to.dh, da, h);
+                case ActivationKind::squared_relu:
+                    return plain_backward<T, SquaredRelu>(exec, to.dh, da, h);
+                case ActivationKind::swiglu:
+                    return gated_backward<T, Silu>(exec, to.dh, da, h);
+                case ActivationKind::geglu:
+                    return gated_backward<T, GeluTanh>(exec, to.dh, da, h);
+            }
+        });
+        if (to.rebuilt) activation(exec, kind, to.rebuilt, h);
     }
-    if (db) column_sum(exec, db, dh);
+    if (to.db) column_sum(exec, to.db, to.dh);
 }
 
 }  // namespace tera::ops::cpu

@@ -6,15 +6,22 @@
 namespace tera::ops::cuda {
 namespace {
 
+constexpr double log2_of_e = 1.4426950408889634, ln2 = 0.6931471805599453;
+
+/// Σ 2^(log2(e) z - top), where top is log2(e) times the largest z so far: one multiply-add before each power of two.
 template <class A>
 struct MaxSum {
     A top, sum;
+    __device__ void raise(A to) {
+        sum *= exp2_of(top - to);
+        top = to;
+    }
 };
 
 template <class A>
 __device__ MaxSum<A> reduce_max_sum(MaxSum<A> x) {
     A top = block_reduce(x.top, Max{});
-    A sum = block_reduce(x.sum * exp_of(x.top - top), Sum{});
+    A sum = block_reduce(x.sum * exp2_of(x.top - top), Sum{});
     return {top, sum};
 }
 
@@ -55,30 +62,32 @@ __global__ void __launch_bounds__(1024) cross_entropy_kernel(A* loss, T* logits,
     T* z = logits + blockIdx.x * V;
     using Packs = Row<T, step>;
     const Packs packs{z, reinterpret_cast<typename Packs::Held*>(memory), static_cast<int>(V / step), held};
+    constexpr A unit = static_cast<A>(log2_of_e);
     MaxSum<A> mine{A(-3.0e38), A(0)};
     packs.template each<false>([&](const auto& v, int) {
         A top = v[0];
 #pragma unroll
         for (int k = 1; k < step; ++k) top = v[k] > top ? v[k] : top;
-        if (top > mine.top) {
-            mine.sum *= exp_of(mine.top - top);
-            mine.top = top;
-        }
+        if (top * unit > mine.top) mine.raise(top * unit);
 #pragma unroll
-        for (int k = 0; k < step; ++k) mine.sum += exp_of(v[k] - mine.top);
+        for (int k = 0; k < step; ++k) mine.sum += exp2_of(v[k] * unit - mine.top);
     });
-    MaxSum<A> row = reduce_max_sum(mine);
+    const MaxSum<A> row = reduce_max_sum(mine);
     const std::int32_t label = labels[blockIdx.x];
-    if (threadIdx.x == 0) loss[blockIdx.x] = static_cast<A>(log(row.sum)) + (row.top - widen(z[label]));
+    if (threadIdx.x == 0)
+        loss[blockIdx.x] = static_cast<A>(ln2) * (static_cast<A>(log2(row.sum)) + (row.top - widen(z[label]) * unit));
     if (!mask) return;
     __syncthreads();
     const A weight = scale * static_cast<A>(mask[blockIdx.x]), factor = weight / row.sum;
     packs.template each<true>([&](const auto& v, int i) {
-        Few<T, step> d;
+        A d[step];
 #pragma unroll
-        for (int k = 0; k < step; ++k)
-            d.v[k] = narrow<T>(exp_of(v[k] - row.top) * factor - (i * step + k == label ? weight : A(0)));
-        store_few(z + std::int64_t{i} * step, d);
+        for (int k = 0; k < step; ++k) d[k] = exp2_of(v[k] * unit - row.top) * factor;
+        if (i == label / step) {
+#pragma unroll
+            for (int k = 0; k < step; ++k) d[k] -= k == label % step ? weight : A(0);
+        }
+        store_few(z + std::int64_t{i} * step, narrow_few<T>(d));
     });
 }
 

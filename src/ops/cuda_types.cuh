@@ -121,6 +121,25 @@ __device__ inline void store_few(T* p, const Few<T, n>& x) {
         *reinterpret_cast<Few<T, n>*>(p) = x;
     }
 }
+/// Rounds neighbouring elements; those of sixteen bits two at a time, in one instruction.
+template <class T, int n, class A>
+__device__ inline Few<T, n> narrow_few(const A (&x)[n]) {
+    Few<T, n> out;
+    constexpr bool pairs = sizeof(T) == 2 && std::is_same_v<A, float> && n % 2 == 0;
+#pragma unroll
+    for (int k = 0; k < n; k += pairs ? 2 : 1) {
+        if constexpr (pairs && std::is_same_v<T, __nv_bfloat16>) {
+            const __nv_bfloat162 two = __floats2bfloat162_rn(x[k], x[k + 1]);
+            memcpy(&out.v[k], &two, sizeof two);
+        } else if constexpr (pairs) {
+            const __half2 two = __floats2half2_rn(x[k], x[k + 1]);
+            memcpy(&out.v[k], &two, sizeof two);
+        } else {
+            out.v[k] = narrow<T>(x[k]);
+        }
+    }
+    return out;
+}
 /// Sixteen bytes as they come from memory: four registers whatever T is, while a Pack of a sixteen-bit type takes eight
 /// once its elements are looked at. Elements are widened each time they are used.
 template <class T>
@@ -165,11 +184,13 @@ bool packs(std::int64_t cols) {
 }
 
 /// By the hardware's own exponential in f32: two units in the last place; below 2^-126 it is 0.
-__device__ inline float exp_of(float x) {
+__device__ inline float exp2_of(float x) {
     float y;
-    asm("ex2.approx.ftz.f32 %0, %1;" : "=f"(y) : "f"(x * 1.4426950408889634f));
+    asm("ex2.approx.ftz.f32 %0, %1;" : "=f"(y) : "f"(x));
     return y;
 }
+__device__ inline double exp2_of(double x) { return exp2(x); }
+__device__ inline float exp_of(float x) { return exp2_of(x * 1.4426950408889634f); }
 __device__ inline double exp_of(double x) { return exp(x); }
 /// 1/x for x >= 2^-126, infinity included: one unit in the last place in f32.
 __device__ inline float reciprocal(float x) {

@@ -27,8 +27,8 @@ void fill_random(const Exec& exec, Tensor out, const RandomFill& fill) {
         const std::int64_t run = fill.run;
         parallel_for(exec, n, 1 << 15, [&](std::int64_t begin, std::int64_t end) {
             for (std::int64_t i = begin; i < end;) {
-                const std::int64_t r = i / run, last = std::min(end, (r + 1) * run);
-                for (std::int64_t index = fill.first + r * fill.stride + i % run; i < last;) {
+                const std::int64_t at = i + fill.skip, r = at / run, last = std::min(end, (r + 1) * run - fill.skip);
+                for (std::int64_t index = fill.first + r * fill.stride + at % run; i < last;) {
                     F32x4 values = random_values(fill, static_cast<std::uint64_t>(index / 4));
                     for (std::int64_t lane = index % 4; lane < 4 && i < last; ++lane, ++index, ++i)
                         p[i] = static_cast<T>(values.v[lane]);
@@ -44,7 +44,7 @@ void fill_constant(const Exec& exec, Tensor out, double value) { TERA_DISPATCH(e
 
 void fill_random(const Exec& exec, Tensor out, const RandomFill& fill) {
     RandomFill known = fill;
-    if (known.run == 0) known.run = out.numel();
+    if (known.run == 0) known.run = known.skip + out.numel();
     TERA_DISPATCH(exec, fill_random(exec, out, known));
 }
 

@@ -26,7 +26,7 @@ template <class T>
 __global__ void random_runs_kernel(T* out, std::int64_t n, RandomFill fill) {
     for (std::int64_t i = blockIdx.x * std::int64_t{blockDim.x} + threadIdx.x; i < n;
          i += std::int64_t{gridDim.x} * blockDim.x) {
-        std::int64_t index = fill.first + i / fill.run * fill.stride + i % fill.run;
+        const std::int64_t at = i + fill.skip, index = fill.first + at / fill.run * fill.stride + at % fill.run;
         out[i] = narrow<T>(random_values(fill, static_cast<std::uint64_t>(index / 4)).v[index % 4]);
     }
 }
@@ -45,7 +45,7 @@ void fill_constant(const Exec& exec, Tensor out, double value) {
 void fill_random(const Exec& exec, Tensor out, const RandomFill& fill) {
     dispatch_float(out.dtype, [&](auto zero) {
         using T = decltype(zero);
-        if (fill.first == 0 && fill.run == out.numel())
+        if (fill.first == 0 && fill.skip == 0 && fill.run == out.numel())
             random_kernel<<<blocks_for(out.numel(), 4096), 256, 0, exec.gpu->stream>>>(dptr<T>(out), out.numel(), fill);
         else
             random_runs_kernel<<<blocks_for(out.numel(), 1024), 256, 0, exec.gpu->stream>>>(dptr<T>(out), out.numel(),

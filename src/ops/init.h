@@ -15,6 +15,7 @@ struct RandomFill {
     /// Which elements of the whole tensor these are: runs of `run` neighbours (0: all are one run), the r-th from
     /// first + r stride.
     std::int64_t first = 0, run = 0, stride = 0;
+    std::int64_t skip = 0;  ///< so many of them come before the first that is wanted
 };
 void fill_random(const Exec& exec, Tensor out, const RandomFill& fill);
 

@@ -35,10 +35,10 @@ void linear_dgrad(const Exec& exec, Tensor dx, ConstTensor dy, ConstTensor w) {
          {w.data, w.dtype, w.cols(), false}, {dx.data, dx.dtype, dx.cols(), false});
 }
 
-void linear_wgrad(const Exec& exec, Tensor dw, ConstTensor dy, ConstTensor x, Tensor db) {
+void linear_wgrad(const Exec& exec, Tensor dw, ConstTensor dy, ConstTensor x, Tensor db, Before before) {
     if (db) column_sum(exec, db, dy);
     gemm(exec, dw.shape[0], dw.shape[1], x.rows(), {dy.data, dy.dtype, dy.cols(), true},
-         {x.data, x.dtype, x.cols(), false}, {dw.data, dw.dtype, dw.cols(), true});
+         {x.data, x.dtype, x.cols(), false}, {dw.data, dw.dtype, dw.cols(), before == Before::sum});
 }
 
 void linear_residual(const Exec& exec, Tensor out, ConstTensor x, ConstTensor w, ConstTensor bias,
@@ -104,12 +104,12 @@ Tensor linear_dgrad(const Exec& exec, ConstTensor dy, ConstTensor w) {
     return dx;
 }
 
-void linear_wgrad(const Exec& exec, Tensor dw, ConstTensor dy, ConstTensor x, Tensor db) {
+void linear_wgrad(const Exec& exec, Tensor dw, ConstTensor dy, ConstTensor x, Tensor db, Before before) {
     check_2d("weight gradient", dw, x.cols());
     check_2d("gradient of the output", dy, dw.shape[0]);
     TERA_CHECK(dy.rows() == x.rows(), dy.shape, " and ", x.shape);
     TERA_CHECK(!db || db.numel() == dy.cols(), db.shape, " for ", dy.shape);
-    TERA_DISPATCH_WITH_SCRATCH(exec, linear_wgrad(exec, dw, dy, x, db));
+    TERA_DISPATCH_WITH_SCRATCH(exec, linear_wgrad(exec, dw, dy, x, db, before));
 }
 
 void bias_grad(const Exec& exec, Tensor db, ConstTensor dy) {

@@ -1,5 +1,5 @@
 // y = x Wᵀ + b and its transposes. x [T,K], W [N,K], y [T,N], b [N].
-//   dx = dy W          dW += dyᵀ x          db += Σ_t dy_t
+//   dx = dy W          dW += or = dyᵀ x          db += Σ_t dy_t
 #pragma once
 
 #include "core/exec.h"
@@ -10,8 +10,11 @@ namespace tera::ops {
 
 Tensor linear(const Exec& exec, ConstTensor x, ConstTensor w, ConstTensor bias = {});
 Tensor linear_dgrad(const Exec& exec, ConstTensor dy, ConstTensor w);
+/// What dw holds before: a sum to add to, or nothing of worth.
+enum class Before : std::uint8_t { sum, nothing };
 /// db may be absent.
-void linear_wgrad(const Exec& exec, Tensor dw, ConstTensor dy, ConstTensor x, Tensor db = {});
+void linear_wgrad(const Exec& exec, Tensor dw, ConstTensor dy, ConstTensor x, Tensor db = {},
+                  Before before = Before::sum);
 void bias_grad(const Exec& exec, Tensor db, ConstTensor dy);
 
 /// residual.x + dropout(x Wᵀ + b): a GPU adds in the product itself where nothing is dropped.

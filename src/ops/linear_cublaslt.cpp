@@ -289,9 +289,9 @@ void linear_activation(const Exec& exec, ActivationKind kind, Tensor a, Tensor h
 
 void linear_dgrad(const Exec& exec, Tensor dx, ConstTensor dy, ConstTensor w) { gemm(exec, dgrad_product(dx, dy, w)); }
 
-void linear_wgrad(const Exec& exec, Tensor dw, ConstTensor dy, ConstTensor x, Tensor db) {
+void linear_wgrad(const Exec& exec, Tensor dw, ConstTensor dy, ConstTensor x, Tensor db, Before before) {
     Product p{dw.shape[0], dw.shape[1], x.rows(), operand(dy, true), operand(x, false), output(dw)};
-    p.out.addend = dw.data;
+    if (before == Before::sum) p.out.addend = dw.data;
     if (!exec.counts()) gemm(exec, p);
     if (db) column_sum(exec, db, dy);
 }

@@ -92,6 +92,8 @@ void Optimizer::step(const Exec& exec, const StepArgs& args) {
     TERA_CHECK(measured_ || (args.clip_norm <= 0 && !args.skip_not_finite), "gradients were not measured");
     rule_->begin_step(steps_ + 1);
     backend_->step(exec, *rule_, args, measured_);
+    if (args.zero_grad)
+        for (const ParamSlice& s : tensors_.slices) s.param->grad_is_old = s.param->grad_by_product;
     stepped_ = true;
     may_skip_ = args.skip_not_finite;
 }
@@ -134,6 +136,13 @@ std::vector<Tensor> Optimizer::main_of(const std::vector<ParamSlice>& slices) co
             all.emplace_back(main.reshape({main.numel()}).slice(wanted.begin - found->begin, wanted.count));
     }
     return all;
+}
+
+void Optimizer::draw_main(const Exec& exec, std::uint64_t seed) {
+    for (std::size_t i = 0; i < tensors_.slices.size(); ++i) {
+        const ParamSlice& s = tensors_.slices[i];
+        if (!is_main(s)) init_slice(s, tensors_.main[i], exec, seed);
+    }
 }
 
 void Optimizer::copy_values_to_main(const Exec& exec) {

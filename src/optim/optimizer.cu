@@ -19,6 +19,7 @@ struct DeviceParam {
     void* state[UpdateBlock<float>::max_states];
     DType value_dtype, grad_dtype;
     bool decay, decoupled;
+    bool zeroes;   ///< its gradient, once it is used
     bool aligned;  ///< value and gradient begin where several elements can be read at once
 };
 
@@ -156,7 +157,7 @@ __device__ void update_few(const DeviceParam& p, std::int64_t i, const Formula& 
         else
             store_as<__half>(p.value, i, weight);
     }
-    if (zero_grad) store_zeros<n>(p.grad, p.grad_dtype, i);
+    if (zero_grad && p.zeroes) store_zeros<n>(p.grad, p.grad_dtype, i);
 }
 
 /// As clip_factor on the host, operation by operation.
@@ -176,7 +177,7 @@ __global__ void __launch_bounds__(threads) update_kernel(const DevicePiece* piec
     std::int64_t end = piece.begin + piece.count, whole = piece.begin + (p.aligned ? piece.count / width * width : 0);
     std::int64_t first = piece.begin + std::int64_t{threadIdx.x} * width, rest = whole + threadIdx.x;
     if (args.skip_not_finite && grads->not_finite > 0) {
-        if (!args.zero_grad) return;
+        if (!args.zero_grad || !p.zeroes) return;
         for (std::int64_t i = first; i < whole; i += threads * width) store_zeros<width>(p.grad, p.grad_dtype, i);
         for (std::int64_t i = rest; i < end; i += threads) store_zeros<1>(p.grad, p.grad_dtype, i);
         return;
@@ -266,6 +267,7 @@ void CudaOptimizer::upload_table(const Exec& exec) {
             entry.aligned = entry.aligned && reinterpret_cast<std::uintptr_t>(data) % 32 == 0;
         entry.decay = slice.param->weight_decay;
         entry.decoupled = tensors_.decoupled[i] != 0;
+        entry.zeroes = !slice.param->grad_by_product;
         table.push_back(entry);
     }
     copy_from_host(exec, table_, table.data());

@@ -7,7 +7,8 @@
 // A step is three calls:
 //   measure   looks at all gradients: sum of squares, zeros, the first that is not finite
 //   step      factor = grad_factor · min(1, clip_norm / (norm · grad_factor + 1e-6)), then the rule with factor · grad;
-//             reads weight, state and gradient once, writes weight, state, value and (if asked) the zeroed gradient
+//             reads weight, state and gradient once, writes weight, state, value and (if asked) the zeroed gradient;
+//             one that a product will overwrite (Param::grad_by_product) is only marked as old
 //   finish    what measure found
 // On the GPU the first two only enqueue: clipping and skipping are decided there from what measure left in its memory,
 // and finish waits for those numbers, not for the update. Every element is computed alone and sums have a fixed order,
@@ -90,7 +91,11 @@ class Optimizer {
     /// Main weights of slices of what this rank updates, in their order.
     std::vector<Tensor> main_of(const std::vector<ParamSlice>& slices) const;
 
-    /// After the values were loaded or initialised anew.
+    /// Main weights that are copies are drawn anew in their own precision; the values must have been drawn with the
+    /// same seed (init_params) and are what these round to. Copied from the values, every main weight would start in
+    /// the middle of what rounds to its value, and the first small updates would change nothing, then all at once.
+    void draw_main(const Exec& exec, std::uint64_t seed);
+    /// After the values were loaded.
     void copy_values_to_main(const Exec& exec);
     /// After the main weights were loaded.
     void copy_main_to_values(const Exec& exec);

@@ -53,7 +53,8 @@ class CpuOptimizer final : public OptimizerBackend {
 void CpuOptimizer::step(const Exec& exec, const UpdateRule& rule, const StepArgs& args, bool measured) {
     if (args.skip_not_finite && !grads_.finite()) {
         if (args.zero_grad)
-            for (const ParamSlice& s : tensors_.slices) ops::fill_zero(exec, s.grad());
+            for (const ParamSlice& s : tensors_.slices)
+                if (!s.param->grad_by_product) ops::fill_zero(exec, s.grad());
         return;
     }
     double factor = args.grad_factor;
@@ -91,7 +92,7 @@ void CpuOptimizer::step_piece(const Piece& piece, const UpdateRule& rule, const 
             else if (value.dtype == DType::f16)
                 convert(value.ptr<f16_t>() + begin, block.weight, block.n);
         }
-        if (args.zero_grad) {
+        if (args.zero_grad && !slice.param->grad_by_product) {
             std::memset(grad.data + static_cast<std::size_t>(begin) * grad_size, 0,
                         static_cast<std::size_t>(block.n) * grad_size);
         }

@@ -71,6 +71,7 @@ RecomputeConfig recompute_from(const RunConfig& c) {
         r.layers = c.recompute_num_layers > 0 ? c.recompute_num_layers : 1;
         r.shared = c.distribute_saved_activations;
     }
+    r.keep_mlp = c.keep_mlp_activations;
     return r;
 }
 

@@ -99,6 +99,7 @@ TrainingParts::TrainingParts(const RunConfig& config, std::int64_t true_vocab, W
         update_rule_from(config),
         Optimizer::Share{sync_->owned(), sync_->counted(), agreement.size() > 1 ? &agreement : nullptr},
         optimizer_arena_, exec);
+    optimizer_->draw_main(exec, seed);
     if (config.decoupled_lr) {
         std::vector<const Param*> chosen;
         for (const Param* p : params_) {

@@ -61,6 +61,9 @@ TEST_P(CudaOps, linear) {
         linear_wgrad(c, dw, dy, x, db);
         expect_close("dw with db", gdw, dw);
         expect_close("db with dw", gdb, db);
+        linear_wgrad(g, gdw, gdy, gx, {}, Before::nothing);
+        linear_wgrad(c, dw, dy, x, {}, Before::nothing);
+        expect_close("dw in place of what was there", gdw, dw);
     }
 }
 
@@ -202,6 +205,11 @@ TEST_P(CudaOps, activations) {
             expect_close("a again", gda, a);
             expect_close("db", gdb, db, 2);
             expect_close("dh", activation_backward_again(gpu().ctx.temp, kind, without, gh, {}), dh);
+            Tensor kept = gpu().up(da), db2 = w_.random(acc_dtype(GetParam()), {n}), gdb2 = gpu().up(db2);
+            bias_grad(w_.ctx.temp, db2, dh);
+            expect_close("dh", activation_backward(gpu().ctx.temp, kind, kept, gh, gdb2), dh);
+            expect_close("da stays", kept, da);
+            expect_close("db", gdb2, db2, 2);
         }
 }
 

@@ -98,6 +98,22 @@ TEST_P(Recompute, gives_the_same_bits_and_keeps_less) {
     }
 }
 
+TEST(Decoder, keeping_what_leaves_the_mlp_activation_changes_no_bit_and_takes_what_it_says) {
+    for (ModelConfig c : {gpt_config(), llama_config()})
+        for (const Kind kind : {Kind::none, Kind::uniform}) {
+            c.layers = 3;
+            World a, b;
+            TestModel again(a, c, {kind, 1}, DType::f32), kept(b, c, {.kind = kind, .keep_mlp = true}, DType::f32);
+            TestBatch batch_a(a, 16, 2, 15), batch_b(b, 16, 2, 15);
+            EXPECT_EQ(run_step(a, again, batch_a).loss, run_step(b, kept, batch_b).loss);
+            for (std::size_t i = 0; i < again.params.size(); ++i)
+                EXPECT_TRUE(same_bits(again.params[i]->grad, kept.params[i]->grad)) << again.params[i]->name;
+            if (kind != Kind::none) continue;
+            const auto more = static_cast<std::int64_t>(b.keep_arena.peak() - a.keep_arena.peak());
+            EXPECT_EQ(more, c.layers * 16 * 2 * c.ffn * 4);
+        }
+}
+
 TEST(Decoder, same_bits_for_any_number_of_threads) {
     ModelConfig c = llama_config();
     c.layers = 2, c.hidden = 96, c.heads = 6, c.kv_heads = 2, c.head_dim = 16, c.ffn = 200, c.vocab = 700;
@@ -221,6 +237,30 @@ TEST(InitParams, are_a_function_of_seed_name_and_index) {
         return -1.0;
     };
     EXPECT_NEAR(std_of("layers.0.mlp.down.weight"), 0.02 / 2, 0.0015);  // 1/sqrt(2 L), L = 2
+}
+
+TEST(InitParams, any_slice_of_a_piece_has_the_values_of_the_whole) {
+    World w;
+    ModelConfig c = gpt_config();
+    c.hidden = 16, c.heads = c.kv_heads = c.head_dim = 4, c.vocab = 20;
+    Decoder model(c, {}, 1);
+    auto params = params_of(model);
+    for (int size : {1, 2, 4})
+        for (int rank = 0; rank < size; ++rank) {
+            for (Param* p : params) p->tp = {rank, size};
+            allocate_params(params, w.store, DType::f32, DType::f32);
+            init_params(params, w.ctx.temp, 5);
+            for (Param* p : params) {
+                const std::int64_t n = p->value.numel();
+                for (const std::int64_t begin : {std::int64_t{0}, n / 3, n - 1}) {
+                    const std::int64_t count = std::max<std::int64_t>(1, (n - begin) / 2 + 1);
+                    Tensor part = w.ctx.temp.tensor(DType::f32, {std::min(count, n - begin)});
+                    init_slice({p, begin, part.numel()}, part, w.ctx.temp, 5);
+                    EXPECT_TRUE(same_bits(part, Tensor(p->value.reshape({n}).slice(begin, part.numel()))))
+                        << p->name << " from " << begin << " on rank " << rank;
+                }
+            }
+        }
 }
 
 }  // namespace

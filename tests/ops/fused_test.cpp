@@ -56,6 +56,10 @@ TEST_P(FusedOps, activation_once_more_in_backward) {
         EXPECT_TRUE(same_bits(activation_backward_again(e_, kind, again, h, db2), dh));
         EXPECT_TRUE(same_bits(again, a));
         EXPECT_TRUE(same_bits(db2, db));
+        Tensor db3 = w_.random(acc, {38}), db4 = copy(db3);
+        bias_grad(e_, db3, dh);
+        EXPECT_TRUE(same_bits(activation_backward(e_, kind, da, h, db4), dh));
+        EXPECT_TRUE(same_bits(db4, db3));
         EXPECT_TRUE(same_bits(activation_backward_again(e_, kind, da, h, {}), dh));
     }
 }

@@ -103,6 +103,48 @@ TEST(Optimizer, HalfPrecisionValuesAreTheRoundedMainWeights) {
     }
 }
 
+TEST(Optimizer, MainWeightsAreDrawnFinerThanTheValuesThatTheyRoundTo) {
+    ParamSet set;
+    Param& p = set.add("layers.0.mlp.up.weight", 900, DType::bf16, DType::f32);
+    p.init = {Init::Kind::normal, 0.02};
+    Exec exec{Device::cpu, &set.arena(), &test_pool()};
+    init_params(set.list(), exec, 42);
+    Optimizer optimizer(make_adam({}), Optimizer::Share{{{&p, 100, 700}}, {{&p, 100, 700}}, nullptr}, set.arena(),
+                        exec);
+    optimizer.draw_main(exec, 42);
+    const auto main = values_of(optimizer.main_weights()[0]), value = values_of(p.value);
+    int finer = 0;
+    for (std::size_t k = 0; k < main.size(); ++k) {
+        ASSERT_EQ(value[100 + k], static_cast<float>(bf16_t(static_cast<float>(main[k]))));
+        finer += main[k] != value[100 + k];
+    }
+    EXPECT_GT(finer, 600);
+}
+
+TEST(Optimizer, AGradientOfProductsIsLeftAndCountsAsZero) {
+    ParamSet set;
+    Param& product = set.add("a", 6, DType::f32, DType::f32);
+    Param& other = set.add("b", 6, DType::f32, DType::f32);
+    product.grad_by_product = true;
+    for (Tensor* t : {&product.value, &product.grad}) *t = t->reshape({2, 3});
+    Exec exec{Device::cpu, &set.arena(), &test_pool()};
+    Optimizer optimizer(make_adam({}), set.list(), set.arena(), exec);
+    fill(product.grad, {1, 2, 3, 4, 5, 6}), fill(other.grad, {1, 2, 3, 4, 5, 6});
+    take_step(optimizer, exec, {.lr = 1e-3, .zero_grad = false});
+    EXPECT_FALSE(product.grad_is_old);
+    take_step(optimizer, exec, {.lr = 1e-3});
+    EXPECT_EQ(values_of(other.grad), std::vector<double>(6, 0.0));
+    EXPECT_TRUE(product.grad_is_old);
+    EXPECT_FALSE(other.grad_is_old);
+    // dyᵀ x with dy [1,2] = (1, 10), x [1,3] = (1, 2, 3)
+    Tensor dy = exec.tensor(DType::f32, {1, 2}), x = exec.tensor(DType::f32, {1, 3});
+    fill(dy, {1, 10}), fill(x, {1, 2, 3});
+    add_product_grad(exec, product, dy, x);
+    EXPECT_EQ(values_of(product.grad), (std::vector<double>{1, 2, 3, 10, 20, 30}));
+    add_product_grad(exec, product, dy, x);
+    EXPECT_EQ(values_of(product.grad), (std::vector<double>{2, 4, 6, 20, 40, 60}));
+}
+
 TEST(Optimizer, ListsItsStateByNameAndLeavesOutMainWeightsThatAreTheValues) {
     ParamSet f32, bf16;
     build(f32, DType::f32, DType::f32);

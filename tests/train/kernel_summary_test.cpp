@@ -46,7 +46,7 @@ TEST(KernelKinds, OurOwnByTheirOwnName) {
         {"embedding_backward_kernel<float>(float*)", KernelKind::embedding},
         {"rope_kernel<float>(float*)", KernelKind::rope},
         {"dropout_add_kernel<float>(float*)", KernelKind::residual},
-        {"plain_backward<tera::ops::GeluTanh, float, 8>(float*)", KernelKind::activation},
+        {"activation_backward_kernel<tera::ops::GeluTanh, false, float, float, 4>(float*)", KernelKind::activation},
         {"query_gradient<float, float>(cudnn_like*)", KernelKind::attention},
         {"sum_piece<float, float>(float*)", KernelKind::bias_gradient},
         {"add_pieces<float>(float*)", KernelKind::bias_gradient},
