@@ -83,6 +83,10 @@ void derive_pipeline(RunConfig& c) {
         c.overlap_p2p_comm = false;
         return;
     }
+    if (c.microbatch_group_size_per_vp_stage.value_or(pp) < pp) {
+        usage_error("--microbatch-group-size-per-virtual-pipeline-stage ", *c.microbatch_group_size_per_vp_stage,
+                    " must be at least ", pp, ", the number of pipeline stages");
+    }
     const int64_t fewest = given(c, "overlap_p2p_comm") && !c.overlap_p2p_comm ? 3 : 2;
     if (pp < fewest) {
         usage_error("an interleaved pipeline needs --pipeline-model-parallel-size of at least ", fewest,

@@ -62,11 +62,15 @@ std::int64_t BatchSchedule::equal_steps(std::int64_t consumed, std::int64_t incr
     return equal;
 }
 
-void BatchSchedule::check_every_stage() const {
+std::vector<StepBatch> BatchSchedule::every_batch() const {
+    std::vector<StepBatch> all;
     for (std::int64_t consumed = 0; ramp_ && consumed <= ramp_->samples;) {
-        const std::int64_t batch = at(consumed).running_batch;
+        all.push_back(at(consumed));
+        const std::int64_t batch = all.back().running_batch;
         consumed += equal_steps(consumed, batch) * batch;
     }
+    all.push_back(full());
+    return all;
 }
 
 std::int64_t BatchSchedule::iterations_for(std::int64_t train_samples) const {

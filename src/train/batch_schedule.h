@@ -10,6 +10,7 @@
 
 #include <cstdint>
 #include <optional>
+#include <vector>
 
 namespace tera {
 
@@ -41,8 +42,8 @@ class BatchSchedule {
     /// Of the full global batch.
     StepBatch full() const { return at(ramp_ ? ramp_->samples + 1 : 0); }
     bool ramps() const { return ramp_.has_value(); }
-    /// UsageError if any batch on the way up does not divide, so that a run does not find out after days.
-    void check_every_stage() const;
+    /// The batches on the way up and the full one. UsageError if any does not divide.
+    std::vector<StepBatch> every_batch() const;
 
     /// Iterations that `train_samples` samples last; a last partial batch is left out.
     std::int64_t iterations_for(std::int64_t train_samples) const;

@@ -125,7 +125,7 @@ class Search {
         try {
             choice.config = configured(c);
             const BatchSchedule batches = make_batch_schedule(choice.config);
-            batches.check_every_stage();
+            check_batches(choice.config);
             choice.batch = batches.full().running_batch;
             choice.micro_batches = batches.full().micro_batches;
             const VocabSize vocab = find_vocab_size(choice.config);

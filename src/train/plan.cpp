@@ -143,7 +143,7 @@ RunPlan make_plan(const RunConfig& config, const std::vector<std::int64_t>& at_i
 
     const BatchSchedule batches = make_batch_schedule(config);
     const StepBatch full = batches.full();
-    batches.check_every_stage();
+    check_batches(config);
     plan.num_micro_batches = full.micro_batches;
     plan.train_iters = training_iterations(config);
     plan.flops_per_iteration = flops_per_step(flops_formula_of(config.log_format),

@@ -1,6 +1,7 @@
 #include "train/run_schedules.h"
 
 #include "core/error.h"
+#include "train/training_parts.h"
 
 namespace tera {
 
@@ -11,6 +12,20 @@ BatchSchedule make_batch_schedule(const RunConfig& config) {
     const std::vector<int64_t>& ramp = config.rampup_batch_size;
     TERA_CHECK(ramp.size() == 3, ramp.size(), " values");
     return BatchSchedule(sizes, BatchRamp{ramp[0], ramp[1], ramp[2]});
+}
+
+void check_batches(const RunConfig& config) {
+    PipelineShape shape = pipeline_shape_from(config);
+    for (const StepBatch& batch : make_batch_schedule(config).every_batch()) {
+        if (shape.chunks == 1) continue;  // any number will do
+        shape.micro_batches = batch.micro_batches;
+        try {
+            (void)schedule_1f1b(shape, 0);
+        } catch (const UsageError& e) {
+            if (batch.global_batch == config.global_batch_size) throw;
+            usage_error("--rampup-batch-size: the batch of ", batch.global_batch, " samples: ", e.what());
+        }
+    }
 }
 
 std::optional<std::int64_t> training_iterations(const RunConfig& config) {

@@ -13,6 +13,10 @@ namespace tera {
 /// All of these take a validated configuration.
 BatchSchedule make_batch_schedule(const RunConfig& config);
 
+/// UsageError if any batch of the run does not divide, or cannot be shared out by the stages of an interleaved
+/// pipeline: so that a run does not find out after days.
+void check_batches(const RunConfig& config);
+
 /// --train-iters, or what --train-samples amount to; nothing if neither is given.
 std::optional<std::int64_t> training_iterations(const RunConfig& config);
 

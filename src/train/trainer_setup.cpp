@@ -227,6 +227,7 @@ void Trainer::set_up_model() {
 }
 
 void Trainer::set_up_schedules() {
+    check_batches(config_);
     batches_.emplace(make_batch_schedule(config_));
     if (config_.skip_train && (!config_.lr || !training_iterations(config_))) return;
     train_iters_ = training_iterations(config_).value_or(0);

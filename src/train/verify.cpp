@@ -39,8 +39,8 @@ ModelConfig small_model(ModelConfig c, std::int64_t tp, std::int64_t positions) 
 std::int64_t micro_batches_for(const RunConfig& config, const ParityLayout& layout) {
     const std::int64_t group = layout.group > 0 ? layout.group : layout.mesh.pp;
     if (config.given.count("global_batch_size") == 0) return 2 * group;
+    check_batches(config);
     const std::int64_t asked = make_batch_schedule(config).full().micro_batches;
-    (void)schedule_1f1b({layout.mesh.pp, layout.chunks, asked, layout.group}, 0);
     const std::int64_t most = std::max<std::int64_t>(8, 3 * group);
     if (asked <= most) return asked;
     return asked - (asked - most + group - 1) / group * group;

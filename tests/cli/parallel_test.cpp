@@ -100,6 +100,17 @@ TEST(ParallelVerify, what_cannot_be_is_one_line) {
     EXPECT_NE(sizes.err.find("2 ranks were started"), std::string::npos) << sizes.err;
 }
 
+TEST(ParallelTraining, a_batch_on_the_way_up_that_stages_cannot_share_is_refused_at_the_start) {
+    std::string flags = train;
+    const std::string length = "--train-iters 5";
+    flags.replace(flags.find(length), length.size(), "--train-samples 80 --rampup-batch-size 2 3 40");
+    const Outcome run = teratron(words("launch local --nproc-per-node 2 --no-labels -- " + flags +
+                                       "--pipeline-model-parallel-size 2 --num-layers-per-virtual-pipeline-stage 1"));
+    EXPECT_EQ(run.exit_code, 2) << run.err;
+    EXPECT_NE(run.err.find("--rampup-batch-size: the batch of 5 samples"), std::string::npos) << run.err;
+    EXPECT_TRUE(losses(run.out).empty()) << run.out;
+}
+
 TEST(ParallelTraining, wrong_layouts_are_one_line) {
     const Outcome run =
         teratron(words("launch local --nproc-per-node 2 --no-labels -- " + train + "--tensor-model-parallel-size 3"));

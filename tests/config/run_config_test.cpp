@@ -272,6 +272,10 @@ TEST(RunConfigRefuse, Layouts) {
     refuses("--no-overlap-p2p-communication --num-layers-per-virtual-pipeline-stage 1 --pipeline-model-parallel-size 2",
             {"at least 3"}, 2);
     refuses("--global-batch-size 3", {"--global-batch-size 3"});
+    refuses(
+        "--num-layers-per-virtual-pipeline-stage 1 --pipeline-model-parallel-size 2 --global-batch-size 8 "
+        "--microbatch-group-size-per-virtual-pipeline-stage 1",
+        {"--microbatch-group-size-per-virtual-pipeline-stage 1", "at least 2"}, 2);
     refuses("--overlap-param-gather", {"--use-distributed-optimizer"});
     const std::string full = "--recompute-granularity full --recompute-method uniform --recompute-num-layers 1 ";
     refuses("--distribute-saved-activations " + full, {"needs tensor parallelism"});

@@ -144,6 +144,8 @@ MUTANTS = [
     ("src/cli/cmd_preprocess.cpp", "std::size_t i = static_cast<std::size_t>(task); i < files.size()", "std::size_t i = 0; i < files.size()", "test_cli", "PreprocessTasks*"),
     ("src/cli/main.cpp", "signal(SIGBUS, explain_lost_files);", "(void)explain_lost_files;", "test_cli", "BadInput.TokenFileCut*"),
     ("src/token/gpt2_bpe.cpp", "if (2 * lost >= merges.pairs.size()) usage_error", "if (lost > merges.pairs.size()) usage_error", "test_cli", "BadInput.Tokenizer*"),
+    # A batch of later days.
+    ("src/train/trainer_setup.cpp", "check_batches(config_);", "", "test_cli", "ParallelTraining.a_batch*"),
     # Samples that ranks share.
     ("src/data/sampler.cpp", "numbers.consumed[static_cast<std::size_t>(b)] = before + c_.data_parallel_rank + b * step_;", "(void)before;", "test_data", "CyclicSampler*"),
     ("src/train/data_feed.cpp", "sampler.data_sharding = data_sharding_;", "sampler.data_sharding = data_sharding_ || workers_ >= 0;", "test_train", "TrainerOnRanks.shuffled*"),

@@ -85,7 +85,7 @@ TEST(BatchSchedule, StretchesEqualSingleSteps) {
 
 TEST(BatchSchedule, LongRampsTakeNoTime) {
     const BatchSchedule schedule({9, 1, 1, false}, BatchRamp{1, 1, 8'000'000'000'000'000});
-    schedule.check_every_stage();
+    EXPECT_EQ(schedule.every_batch().back().global_batch, schedule.full().global_batch);
     // Eight stretches of 10^15 samples with 1 .. 8 samples a step, one more step past the end, then 9 a step.
     EXPECT_EQ(schedule.consumed_after(1'000'000'000'000'000), 1'000'000'000'000'000);
     EXPECT_EQ(schedule.at(schedule.consumed_after(1'000'000'000'000'001)).global_batch, 2);
@@ -98,8 +98,8 @@ TEST(BatchSchedule, RefusesImpossibleRamps) {
     EXPECT_THROW(BatchSchedule({64, 4, 2, false}, BatchRamp{16, 20, 300}), UsageError);
     const BatchSchedule uneven({64, 4, 2, false}, BatchRamp{12, 4, 300});
     EXPECT_THROW(uneven.at(0), UsageError);
-    EXPECT_THROW(uneven.check_every_stage(), UsageError);
-    EXPECT_THROW(BatchSchedule({64, 4, 2, false}, BatchRamp{16, 4, 300}).check_every_stage(), UsageError);
+    EXPECT_THROW(uneven.every_batch(), UsageError);
+    EXPECT_THROW(BatchSchedule({64, 4, 2, false}, BatchRamp{16, 4, 300}).every_batch(), UsageError);
     EXPECT_EQ(BatchSchedule({64, 4, 2, true}, BatchRamp{12, 4, 300}).at(0).running_batch, 8);
 }
 

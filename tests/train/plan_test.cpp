@@ -422,6 +422,13 @@ TEST(Plan, RefusesWhatCannotBe) {
     refuse("--num-layers 36 --hidden-size 4096 --num-attention-heads 32", 5, {"--global-batch-size 288", "5"});
     expect_usage_error([&] { plan_of(ModelKind::gpt, size + aws_gpt + " --lr-warmup-samples 126953125", 1); },
                        {"warm-up"});
+    const std::string with_chunks =
+        "--num-layers 4 --hidden-size 32 --num-attention-heads 4 --seq-length 16 --max-position-embeddings 16 "
+        "--micro-batch-size 1 --global-batch-size 12 --tokenizer-type NullTokenizer --vocab-size 99 "
+        "--train-samples 1000 --pipeline-model-parallel-size 2 --num-layers-per-virtual-pipeline-stage 1 ";
+    expect_usage_error([&] { plan_of(ModelKind::gpt, with_chunks + "--rampup-batch-size 6 3 100", 2); },
+                       {"--rampup-batch-size", "9 micro-batches"});
+    EXPECT_NO_THROW(plan_of(ModelKind::gpt, with_chunks + "--rampup-batch-size 4 4 100", 2));
     expect_usage_error([&] { plan_of(ModelKind::gpt, size + aws_gpt + " --rampup-batch-size 100 94 1000", 4); },
                        {"194"});
 }
