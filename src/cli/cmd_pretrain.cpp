@@ -56,12 +56,8 @@ int cmd_pretrain(const CommandArgs& args) {
                     "` counts it already");
     }
     const CommandArgs flags(args.begin() + 1, args.end());
-    Environment environment = Environment::from_process();
-    const RankPlace place = find_rank_place();
-    environment.rank = place.rank;
-    environment.world_size = place.size;
-    environment.local_rank = place.local_rank;
-    RunConfig config = parse_run_config(kind, flags, environment);
+    RunConfig config = parse_run_config(kind, flags, {});
+    const RankPlace place = place_of(config);
     take_arguments_from_checkpoint(config);
     validate_and_derive(config, config.world_size);
     run(std::move(config), place, start);

@@ -64,8 +64,6 @@ void verify_on_threads(const RunConfig& config) {
 }
 
 void verify_on_processes(const RunConfig& config, const RankPlace& place) {
-    if (config.world_size != place.size)
-        usage_error("--world-size ", config.world_size, ", but ", place.size, " ranks were started");
     const VerifyPlan plan = plan_verification(config);
     with_world(config, place, [&](ProcessWorld& world) {
         const Engine engine(device_named(config.device), Engine::gpu_of_rank(place.local_rank));
@@ -86,10 +84,8 @@ int cmd_verify(const CommandArgs& args) {
     }
     if (args.empty() || args[0].rfind("-", 0) == 0)
         usage_error("say what to verify first: teratron verify gpt <flags> --world-size N");
-    const RankPlace place = find_rank_place();
-    Environment environment;
-    if (place.size > 1) environment.rank = place.rank, environment.world_size = place.size;
-    RunConfig config = parse_run_config(parse_model_kind(args[0]), {args.begin() + 1, args.end()}, environment);
+    RunConfig config = parse_run_config(parse_model_kind(args[0]), {args.begin() + 1, args.end()}, {});
+    const RankPlace place = place_of(config);
     validate_and_derive(config, config.world_size);
     if (place.size > 1)
         verify_on_processes(config, place);

@@ -1,10 +1,53 @@
 #include "cli/rank_process.h"
 
 #include <cstdlib>
+#include <map>
 
+#include "config/ranges.h"
 #include "core/error.h"
 
 namespace tera {
+namespace {
+
+/// The flags that say what a launcher else does, by the names of its variables.
+std::map<std::string, std::string> told_by_flags(const RunConfig& config) {
+    std::map<std::string, std::string> told;
+    const auto tell = [&](const char* dest, const char* variable, const std::string& value) {
+        if (config.given.count(dest) != 0) told[variable] = value;
+    };
+    tell("master_addr", "MASTER_ADDR", config.master_addr);
+    tell("master_port", "MASTER_PORT", std::to_string(config.master_port.value_or(0)));
+    if (config.given.count("rank") == 0) return told;
+    tell("rank", "RANK", std::to_string(config.rank));
+    tell("world_size", "WORLD_SIZE", std::to_string(config.world_size));
+    tell("local_rank", "LOCAL_RANK", std::to_string(config.local_rank));
+    return told;
+}
+
+}  // namespace
+
+RankPlace place_of(RunConfig& config) {
+    check_ranges(config);
+    const std::map<std::string, std::string> told = told_by_flags(config);
+    const auto given = [&](const char* dest) { return config.given.count(dest) != 0; };
+    if (given("rank") && !given("world_size") && std::getenv("WORLD_SIZE") == nullptr)
+        usage_error("--rank ", config.rank, " of how many? Give --world-size too");
+    if (given("rank") && given("world_size") && config.rank >= config.world_size)
+        usage_error("--rank ", config.rank, " is not below --world-size ", config.world_size);
+    RankPlace place = find_rank_place([&](const char* name) {
+        const auto at = told.find(name);
+        return at == told.end() ? std::getenv(name) : at->second.c_str();
+    });
+    if (given("local_rank")) place.local_rank = static_cast<int>(config.local_rank);
+    if (place.size > 1 && given("world_size") && config.world_size != place.size)
+        usage_error("--world-size ", config.world_size, ", but ", place.size,
+                    " ranks were started; leave it out, or start as many");
+    config.rank = place.rank;
+    config.local_rank = place.local_rank;
+    if (!given("world_size")) config.world_size = place.size;
+    if (given("rank")) setenv("RANK", std::to_string(place.rank).c_str(), 1);  // what main() calls this process
+    return place;
+}
 
 void with_world(const RunConfig& config, const RankPlace& place, const std::function<void(ProcessWorld&)>& work) {
     // Messages wait for their receivers on streams of their own: with one queue for all streams (as Megatron's

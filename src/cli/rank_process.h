@@ -8,6 +8,11 @@
 
 namespace tera {
 
+/// Where this process stands: --rank, --world-size, --local-rank, --master-addr and --master-port, and for what they do
+/// not say the launcher's variables; written to config. UsageError if flags and launcher contradict each other. Without
+/// --rank the launcher says how many ranks there are, and --world-size may only repeat it.
+RankPlace place_of(RunConfig& config);
+
 /// Meets the other ranks and works with them. An error of the work is told to all, who leave with its exit code, and is
 /// thrown on; a UsageError with the name of this rank in front.
 void with_world(const RunConfig& config, const RankPlace& place, const std::function<void(ProcessWorld&)>& work);

@@ -71,10 +71,10 @@ void find_meeting_point(const Variables& variables, RankPlace& place) {
     if (place.size == 1 || (told && place.address.empty())) return;
     if (place.address.empty())
         usage_error("there are ", place.size,
-                    " ranks, and MASTER_ADDR does not say where rank 0 is; set it to its host");
+                    " ranks, and MASTER_ADDR does not say where rank 0 is; set it, or --master-addr, to its host");
     if (place.port == 0 || place.port > 65535)
         usage_error("there are ", place.size, " ranks, and MASTER_PORT is ", place.port == 0 ? "not set" : "no port",
-                    "; set it to a free port of rank 0's host, such as 6000");
+                    "; set it, or --master-port, to a free port of rank 0's host, such as 6000");
 }
 
 }  // namespace

@@ -27,7 +27,6 @@ std::vector<std::pair<std::string, std::string>> derived_values(const RunConfig&
         {"consumed_valid_samples", std::to_string(config.consumed_valid_samples)},
         {"data_parallel_size", std::to_string(config.data_parallel_size)},
         {"params_dtype", "torch." + config.params_dtype},
-        {"rank", std::to_string(config.rank)},
         {"transformer_pipeline_model_parallel_size", std::to_string(config.pipeline_model_parallel_size)},
         {"variable_seq_lengths", "False"},
         {"virtual_pipeline_model_parallel_size", python_integer(config.virtual_pipeline_model_parallel_size)},

@@ -56,6 +56,13 @@ void add_layout_fields(FieldList& list) {
     list.add("distributed-timeout-minutes", &C::distributed_timeout_minutes, "outer bound on one collective");
     list.add("local-rank", &C::local_rank, "rank on this machine; default LOCAL_RANK").alias("local_rank").prints("0");
     list.add("world-size", &C::world_size, "ranks in all; default WORLD_SIZE").prints("1").not_from_core();
+    list.add("rank", &C::rank,
+             "number of this process, where no launcher says it; with --world-size, --master-addr and --master-port, "
+             "which win over the environment")
+        .prints("0")
+        .not_from_core();
+    list.add("master-addr", &C::master_addr, "host of rank 0; default MASTER_ADDR").not_from_core();
+    list.add("master-port", &C::master_port, "port of it at which the ranks meet; default MASTER_PORT").not_from_core();
 }
 
 void add_inert_fields(FieldList& list) {

@@ -275,6 +275,8 @@ struct RunConfig {
     int64_t rank = 0;
     int64_t local_rank = 0;
     int64_t world_size = 1;
+    std::string master_addr;             // where ranks meet, if a flag says it
+    std::optional<int64_t> master_port;  // at least 1
     int64_t data_parallel_size = 1;
     std::optional<int64_t> virtual_pipeline_model_parallel_size;
     std::string params_dtype = "float32";  // float32 | float16 | bfloat16

@@ -18,8 +18,8 @@ double digest(const std::string& text) {
 }
 
 constexpr std::array free_to_differ = {
-    "rank",         "local_rank",   "threads",          "num_workers",
-    "trigger_path", "metrics_file", "profile_timeline", "num_dataset_builder_threads"};
+    "rank",        "master_addr",  "master_port",  "local_rank",       "threads",
+    "num_workers", "trigger_path", "metrics_file", "profile_timeline", "num_dataset_builder_threads"};
 
 /// A place on a machine: a file, a folder, or a list of such.
 bool names_a_place(const std::string& name) {

@@ -3,9 +3,11 @@
 
 #include <cmath>
 #include <cstdlib>
+#include <thread>
 
 #include "cli/process.h"
 #include "comm/mpi_world.h"
+#include "comm/tcp.h"
 #include "support/words.h"
 
 namespace tera::test {
@@ -120,6 +122,49 @@ TEST(ParallelTraining, wrong_layouts_are_one_line) {
     EXPECT_EQ(alone.exit_code, 2);
     EXPECT_EQ(line_count(alone.err), 1u) << alone.err;
     EXPECT_NE(alone.err.find("launch local"), std::string::npos) << alone.err;
+}
+
+/// A port that was free a moment ago.
+std::string free_port() {
+    int port = 0;
+    const Socket s = listen_on(port);
+    return std::to_string(port);
+}
+
+TEST(ParallelTraining, ranks_by_flags) {
+    const std::string flags = train + layout + "--world-size 4 --master-addr 127.0.0.1 --master-port " + free_port();
+    // Of a launcher that started one process of its own.
+    const RunOptions options{
+        .folder = {},
+        .environment = {{"RANK", "0"}, {"WORLD_SIZE", "1"}, {"MASTER_ADDR", "nowhere.invalid"}, {"MASTER_PORT", "1"}}};
+    std::vector<Outcome> ends(4);
+    std::vector<std::thread> ranks;
+    for (std::size_t r = 0; r < ends.size(); ++r)
+        ranks.emplace_back([&, r] { ends[r] = teratron(words(flags + " --rank " + std::to_string(r)), options); });
+    for (std::thread& rank : ranks) rank.join();
+    for (const Outcome& end : ends) EXPECT_EQ(end.exit_code, 0) << end.err;
+    expect_same_losses(ends[0].out, teratron(words(train)).out);
+}
+
+TEST(ParallelTraining, flags_that_place_a_rank_wrongly_are_one_line) {
+    const std::string meet = " --master-addr 127.0.0.1 --master-port " + free_port();
+    const auto expect_line = [&](const std::string& flags, const std::string& said, const RunOptions& options = {}) {
+        const Outcome run = teratron(words(train + flags), options);
+        EXPECT_EQ(run.exit_code, 2) << flags;
+        EXPECT_EQ(line_count(run.err), 1u) << run.err;
+        EXPECT_NE(run.err.find(said), std::string::npos) << run.err;
+    };
+    expect_line("--rank 1" + meet, "--rank 1 of how many? Give --world-size too");
+    expect_line("--rank 2 --world-size 2" + meet, "--rank 2 is not below --world-size 2");
+    expect_line("--rank -1 --world-size 2" + meet, "--rank -1: must not be below 0");
+    expect_line("--rank 0 --world-size 2", "--master-addr");
+    expect_line("--rank 0 --world-size 2 --master-addr 127.0.0.1", "--master-port");
+    expect_line("--rank 0 --world-size 2 --master-addr 127.0.0.1 --master-port 65536",
+                "--master-port 65536: must be from 1 to 65535");
+    expect_line(
+        "--world-size 4", "--world-size 4, but 2 ranks were started",
+        {.folder = {},
+         .environment = {{"RANK", "0"}, {"WORLD_SIZE", "2"}, {"MASTER_ADDR", "127.0.0.1"}, {"MASTER_PORT", "6000"}}});
 }
 
 TEST(ParallelTraining, what_a_user_can_fix_is_said_and_is_code_2_on_every_rank) {

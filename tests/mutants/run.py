@@ -110,6 +110,8 @@ MUTANTS = [
     ("src/comm/process_world.cpp", "const StartOfMpi start(place_, settings);", "", "test_comm", "SlowMpi*"),
     ("src/comm/rendezvous.cpp", "return ranks && ranks != number(variables, \"SLURM_STEP_NUM_TASKS\");", "return ranks.has_value();", "test_comm", "Rendezvous*"),
     ("src/comm/rendezvous.cpp", "if (names.launcher == Launcher::slurm && mpirun_within_slurm(variables)) continue;", "(void)mpirun_within_slurm;", "test_comm", "Rendezvous*"),
+    ("src/cli/rank_process.cpp", "tell(\"rank\", \"RANK\", std::to_string(config.rank));", "", "test_cli", "ParallelTraining.ranks_by*"),
+    ("src/cli/rank_process.cpp", "if (place.size > 1 && given(\"world_size\") && config.world_size != place.size)", "if (false)", "test_cli", "ParallelTraining.flags_that*"),
     # Reduced before all is there, or with another rank's part.
     ("src/train/pipeline.cpp", "const bool last = step.micro_batch == work.micro_batches - 1;", "const bool last = step.micro_batch == 0;", "test_parity", "Parity.overlapped*"),
     ("src/model/decoder.cpp", "tell_of_gradients(observer, blocks_[static_cast<std::size_t>(begin)]);", "if (begin > 0) tell_of_gradients(observer, blocks_[static_cast<std::size_t>(begin - 1)]);", "test_parity", "Parity.overlapped*"),
