@@ -1,4 +1,5 @@
 // teratron plan gpt|bert|t5 <training flags> --world-size N [--json] [--at-iterations N ...]
+#include <cmath>
 #include <iostream>
 #include <nlohmann/json.hpp>
 #include <optional>
@@ -71,7 +72,8 @@ PlanArgs split_arguments(const std::vector<std::string>& args) {
 
 int print_layouts(const RunConfig& config, const PlanArgs& args) {
     if (config.kind != ModelKind::gpt) usage_error("--gpu-memory: layouts are looked for with gpt models only");
-    if (*args.gpu_memory <= 0) usage_error("--gpu-memory ", *args.gpu_memory, " must be above 0");
+    if (!(*args.gpu_memory > 0) || std::isinf(*args.gpu_memory))
+        usage_error("--gpu-memory ", *args.gpu_memory, " must be a number of GiB above 0");
     if (args.gpus_per_node < 1) usage_error("--gpus-per-node ", args.gpus_per_node, " must be above 0");
     RunConfig on_one = without_layout(config);  // says what is wrong with the other flags
     validate_and_derive(on_one, 1);

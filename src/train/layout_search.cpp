@@ -89,6 +89,7 @@ class Search {
                     try_micro_batches({.tp = tp, .pp = pp, .cp = cp});
             }
         }
+        if (!possible_) usage_error("no layout of ", N, " GPUs can be: ", why_not_);
         std::stable_sort(found_.begin(), found_.end(), [](const auto& a, const auto& b) {
             return a.tokens_per_second_per_gpu > b.tokens_per_second_per_gpu;
         });
@@ -132,9 +133,11 @@ class Search {
             choice.config.padded_vocab_size =
                 pad_vocab_size(vocab.size, choice.config.make_vocab_size_divisible_by, c.tp);
             choice.plan = plan_by_few(choice, vocab.size);
-        } catch (const UsageError&) {
+        } catch (const UsageError& e) {
+            if (why_not_.empty()) why_not_ = e.what();
             return true;
         }
+        possible_ = true;
         if (!fits(choice)) return false;
         choice.seconds = seconds_of(c, choice);
         choice.tokens_per_second_per_gpu = static_cast<double>(choice.batch * choice.config.seq_length) /
@@ -215,6 +218,8 @@ class Search {
     RunConfig given_, base_;
     SearchRequest request_;
     std::vector<LayoutChoice> found_;
+    bool possible_ = false;  ///< some layout can be, whether or not it fits
+    std::string why_not_;    ///< the simplest cannot
 };
 
 }  // namespace

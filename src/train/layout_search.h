@@ -41,7 +41,8 @@ struct LayoutChoice {
 /// The configuration without the flags that a search chooses itself. Parsed, not validated.
 RunConfig without_layout(RunConfig config);
 
-/// The best first; empty if nothing fits. `config` is parsed, not validated; its layout flags are not looked at.
+/// The best first; empty if nothing fits, UsageError if nothing can be. `config` is parsed, not validated; its layout
+/// flags are not looked at.
 std::vector<LayoutChoice> search_layouts(const RunConfig& config, const SearchRequest& request);
 
 std::string layouts_text(const SearchRequest& request, const std::vector<LayoutChoice>& choices);

@@ -25,6 +25,7 @@ ModelConfig small_model(ModelConfig c, std::int64_t tp, std::int64_t positions) 
         c.heads = c.kv_heads * queries_per_key;
     }
     c.head_dim = 8;
+    if (c.rope.percent < 1) c.rope.percent = 0.5;  // a part of eight dimensions
     c.hidden = 16;
     c.ffn = 4 * tp;
     c.vocab = 8 * tp;

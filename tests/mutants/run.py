@@ -162,6 +162,7 @@ MUTANTS = [
     ("src/train/layout_search.cpp", "return a.tokens_per_second_per_gpu > b.tokens_per_second_per_gpu;", "return a.seconds < b.seconds;", "test_parity", "LayoutSearch*"),
     ("src/train/layout_search.cpp", "number->reset();", "(void)number;", "test_parity", "LayoutSearch*"),
     ("src/train/layout_search.cpp", "} catch (const UsageError&) {\n            return false;", "} catch (const UsageError&) {\n            return true;", "test_parity", "LayoutSearch*"),
+    ("src/train/layout_search.cpp", 'if (!possible_) usage_error("no layout of "', 'if (N < 0) usage_error("no layout of "', "test_parity", "LayoutSearch*"),
     # Stages without layers.
     ("src/parallel/layer_plan.cpp", "if (stage[chunk].count == 0 && !embedding && !loss)", "if (stage[chunk].count == 0 && !embedding && !loss && chunks == 0)", "test_parallel", "LayerPlan*"),
     ("src/model/decoder.cpp", "return blocks_.empty() ? final_norm_->dtype() : blocks_[0].dtype();", "return DType::bf16;", "test_parity", "Parity.stages*"),

@@ -226,6 +226,11 @@ TEST(LayoutSearch, a_layout_that_cannot_run_the_whole_batch_is_left_out) {
             << c.flags;
 }
 
+TEST(LayoutSearch, says_why_no_layout_can_be) {
+    expect_usage_error([] { search_layouts(to_search_for("--global-batch-size 7"), {.gpus = 6, .memory_gib = 80}); },
+                       {"6 GPUs", "--global-batch-size 7"});
+}
+
 TEST(LayoutSearch, layout_flags_do_not_narrow_it) {
     const SearchRequest request{.gpus = 4, .memory_gib = 80, .most = 1000};
     const std::vector<LayoutChoice> free = search_layouts(to_search_for("--global-batch-size 16"), request);

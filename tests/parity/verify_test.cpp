@@ -131,6 +131,14 @@ TEST(Verify, the_small_model_has_several_heads_on_a_rank_where_the_flags_do) {
     EXPECT_EQ(heads(llama, 4), Pair(8, 2)) << "two heads on each rank, a group on two ranks";
 }
 
+TEST(Verify, a_small_part_of_a_head_that_is_rotated_is_still_some) {
+    const VerifyPlan plan =
+        plan_verification(config_of("--num-layers 1 --hidden-size 256 --num-attention-heads 2 "
+                                    "--position-embedding-type rope --rotary-percent 0.05",
+                                    2));
+    EXPECT_EQ(verify_layout(plan).first_difference, "");
+}
+
 TEST(Verify, what_overlaps_is_what_the_flags_say) {
     const std::string zero = gpt + "--use-distributed-optimizer --overlap-grad-reduce ";
     EXPECT_FALSE(plan_verification(config_of(zero, 2)).layout.overlap_gather);
