@@ -117,8 +117,11 @@ void derive_sequence(RunConfig& c) {
         usage_error("--decoder-seq-length ", c.decoder_seq_length, " is longer than --max-position-embeddings ",
                     c.max_position_embeddings);
     }
-    if (c.context_parallel_size > 1)
-        require_divides(2 * c.context_parallel_size, "2 * --context-parallel-size", c.seq_length, "--seq-length");
+    if (const int64_t chunks = 2 * c.context_parallel_size; c.context_parallel_size > 1 && c.seq_length % chunks != 0) {
+        usage_error("--seq-length ", c.seq_length, " must be a multiple of ", chunks,
+                    ", two chunks for each of --context-parallel-size ", c.context_parallel_size, ": the next is ",
+                    c.seq_length / chunks * chunks + chunks);
+    }
     if (c.sequence_parallel) {
         require_divides(c.tensor_model_parallel_size * c.context_parallel_size,
                         "the tensor- and context-parallel ranks", c.seq_length, "--seq-length");

@@ -308,6 +308,12 @@ void Trainer::print_changes(const CheckpointState& saved) {
         print(cat("    ", change.name, " changes from ", change.old_value, " to ", change.new_value,
                   change.reason.empty() ? "" : ": " + change.reason));
     }
+    const std::int64_t padded = saved.arguments.value("padded_vocab_size", config_.padded_vocab_size);
+    if (padded != config_.padded_vocab_size)
+        print(cat("    the padded vocabulary changes from ", padded, " to ", config_.padded_vocab_size,
+                  ", a multiple of --make-vocab-size-divisible-by ", config_.make_vocab_size_divisible_by, " times ",
+                  config_.tensor_model_parallel_size,
+                  " tensor ranks: padding takes part in the loss, which goes on a little differently"));
 }
 
 void Trainer::set_up_data() {

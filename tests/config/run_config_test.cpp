@@ -267,7 +267,8 @@ TEST(RunConfigRefuse, Layouts) {
     refuses("--tensor-model-parallel-size 3", {"world size 8"}, 8);
     refuses("--tensor-model-parallel-size 8", {"--num-attention-heads 4"}, 8);
     refuses("--ffn-hidden-size 130 --tensor-model-parallel-size 4", {"--ffn-hidden-size 130"}, 4);
-    refuses("--context-parallel-size 3 --num-attention-heads 4", {"--seq-length 32"}, 3);
+    refuses("--context-parallel-size 3 --num-attention-heads 4",
+            {"--seq-length 32 must be a multiple of 6", "--context-parallel-size 3", "the next is 36"}, 3);
     refuses("--num-layers-per-virtual-pipeline-stage 1", {"at least 2"});
     refuses("--no-overlap-p2p-communication --num-layers-per-virtual-pipeline-stage 1 --pipeline-model-parallel-size 2",
             {"at least 3"}, 2);

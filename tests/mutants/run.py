@@ -112,6 +112,7 @@ MUTANTS = [
     ("src/comm/rendezvous.cpp", "if (names.launcher == Launcher::slurm && mpirun_within_slurm(variables)) continue;", "(void)mpirun_within_slurm;", "test_comm", "Rendezvous*"),
     ("src/cli/rank_process.cpp", "tell(\"rank\", \"RANK\", std::to_string(config.rank));", "", "test_cli", "ParallelTraining.ranks_by*"),
     ("src/cli/rank_process.cpp", "if (place.size > 1 && given(\"world_size\") && config.world_size != place.size)", "if (false)", "test_cli", "ParallelTraining.flags_that*"),
+    ("src/train/trainer_setup.cpp", "if (padded != config_.padded_vocab_size)", "if (padded < 0)", "test_train", "TrainerResume.AnotherPadding*"),
     # Reduced before all is there, or with another rank's part.
     ("src/train/pipeline.cpp", "const bool last = step.micro_batch == work.micro_batches - 1;", "const bool last = step.micro_batch == 0;", "test_parity", "Parity.overlapped*"),
     ("src/model/decoder.cpp", "tell_of_gradients(observer, blocks_[static_cast<std::size_t>(begin)]);", "if (begin > 0) tell_of_gradients(observer, blocks_[static_cast<std::size_t>(begin - 1)]);", "test_parity", "Parity.overlapped*"),

@@ -96,6 +96,15 @@ TEST_F(TrainerResume, IsNoStopOnFilesOverSeveralEpochs) {
     EXPECT_TRUE(record.printed(folder + "/b: weight 0.3"));
 }
 
+TEST_F(TrainerResume, AnotherPaddingOfTheVocabularyIsSaid) {
+    const std::string save = "--save " + folder + "/ck --load " + folder + "/ck --save-interval 1 --train-iters 2 ";
+    run(save + "--make-vocab-size-divisible-by 128 --exit-interval 1");
+    EXPECT_TRUE(run(save + "--make-vocab-size-divisible-by 256 --exit-interval 2")
+                    .printed("the padded vocabulary changes from 128 to 256"));
+    EXPECT_FALSE(run(save + "--make-vocab-size-divisible-by 64 --ckpt-step 1").printed("padded vocabulary changes"))
+        << "the same size, come by otherwise";
+}
+
 TEST_F(TrainerResume, ContinuesTheMetricsFileAndSaysWhatChanged) {
     const std::string save = "--save " + folder + "/ck --load " + folder + "/ck --save-interval 2 --train-iters 4 ";
     run(save + "--exit-interval 3");  // saved at 2 and at 3
