@@ -18,7 +18,7 @@ tokenizer=(--tokenizer-type GPT2BPETokenizer --vocab-file tokenizer/vocab.json -
 "$teratron" preprocess --input corpus.jsonl --output-prefix stories "${tokenizer[@]}" --append-eod >/dev/null
 flags=(--num-layers 4 --hidden-size 256 --num-attention-heads 4 --seq-length 256 --max-position-embeddings 256
     --attention-dropout 0 --hidden-dropout 0 --micro-batch-size 8 --global-batch-size 16 --train-iters 300
-    --lr 5e-4 --min-lr 5e-5 --lr-decay-style cosine --lr-warmup-iters 50 --weight-decay 0.1 --clip-grad 1.0
+    --lr 3e-4 --min-lr 3e-5 --lr-decay-style cosine --lr-warmup-iters 50 --weight-decay 0.1 --clip-grad 1.0
     --data-path stories_text_document --split 98,2,0 --eval-iters 0 --log-interval 10 "${tokenizer[@]}")
 run() { # name, flags
     local name=$1

@@ -1,46 +1,12 @@
-// Attention on the GPU where cuDNN has no kernel: f32 and f64, document masks, dropout by our own random numbers, any
-// head dimension up to 256. One warp per row, nothing shared, no atomics: always the same bits.
-#include "ops/attention.h"
+// Attention on the GPU: cuDNN's where it has a kernel, else our own on matrix units, and for all that is left (f32, f64,
+// odd or wide heads) one warp per row, up to 256 elements of a head, nothing shared. Ours have no atomics: always the
+// same bits.
 #include "ops/attention_cudnn.h"
-#include "ops/cuda_types.cuh"
+#include "ops/attention_heads.cuh"
+#include "ops/attention_mma.h"
 
 namespace tera::ops::cuda {
 namespace {
-
-struct Heads {
-    std::int64_t B, Sq, Sk, H, G, K;
-    double scale;
-    bool causal;
-    const std::int32_t* doc_start;
-    double dropout;
-    std::uint32_t threshold;
-    DropoutSite site;
-    const std::int64_t* sample;
-    AttentionSpec::Whole whole;
-
-    __device__ std::int64_t first_key(std::int64_t b, std::int64_t q) const {
-        return doc_start ? whole.key.before(doc_start[q * B + b]) : 0;
-    }
-    __device__ std::int64_t end_key(std::int64_t q) const { return causal ? q + (Sk - Sq) + 1 : Sk; }
-    /// Factor on the probability: 0 or 1/(1-p).
-    __device__ double keep(std::int64_t b, std::int64_t h, std::int64_t q, std::int64_t k) const {
-        std::uint64_t groups = static_cast<std::uint64_t>(((whole.length ? whole.length : Sk) + 3) / 4);
-        std::int64_t queries = whole.length ? whole.length : Sq, key = whole.key.at(k);
-        auto row = static_cast<std::uint64_t>((whole.head + h) * queries + whole.query.at(q));
-        U32x4 words = dropout_words(site, sample[b], row * groups + static_cast<std::uint64_t>(key / 4));
-        return words.v[key % 4] < threshold ? 0.0 : 1.0 / (1.0 - dropout);
-    }
-};
-
-/// Rows of heads: element (s, b, h, k) at base[(s·B + b)·width + h·K + k].
-template <class T>
-struct Rows {
-    T* base;
-    std::int64_t width;
-    __device__ T* at(const Heads& n, std::int64_t s, std::int64_t b, std::int64_t h) const {
-        return base + (s * n.B + b) * width + h * n.K;
-    }
-};
 
 constexpr int lanes_of = 8;  // a lane holds up to 8 of at most 256 elements
 
@@ -172,37 +138,12 @@ __global__ void merge_kernel(A* o, A* lse, const T* more, const A* lse_more, std
     }
 }
 
-Heads heads_of(const AttentionSpec& s) {
-    return {s.B,
-            s.Sq,
-            s.Sk,
-            s.H,
-            s.G,
-            s.K,
-            s.scale,
-            s.causal,
-            s.doc_start,
-            s.dropout,
-            dropout_threshold(s.dropout),
-            s.site,
-            s.sample,
-            s.whole};
-}
-
-template <class T>
-Rows<const device_t<T>> rows(const HeadRows<ConstTensor>& r) {
-    return {dptr<T>(r.data) + r.offset, r.data.cols()};
-}
-template <class T>
-Rows<device_t<T>> rows(const HeadRows<Tensor>& r) {
-    return {dptr<T>(r.data) + r.offset, r.data.cols()};
-}
-
 }  // namespace
 
 void attention(const Exec& exec, const AttentionSpec& spec, const AttentionOut& out, HeadRows<ConstTensor> q,
                HeadRows<ConstTensor> k, HeadRows<ConstTensor> v) {
     if (cudnn_attention(exec, spec, out, q, k, v) || exec.counts()) return;
+    if (mma_attention(exec, spec, out, q, k, v)) return;
     TERA_CHECK(spec.K <= 32 * lanes_of, "head dimension ", spec.K);
     dispatch_float(q.data.dtype, [&](auto zero) {
         using T = decltype(zero);
@@ -232,6 +173,7 @@ void attention_backward(const Exec& exec, const AttentionSpec& spec, const Atten
                         HeadRows<ConstTensor> q, HeadRows<ConstTensor> k, HeadRows<ConstTensor> v,
                         const AttentionOut& out) {
     if (cudnn_attention_backward(exec, spec, grads, d_o, q, k, v, out)) return;
+    if (mma_attention_backward(exec, spec, grads, d_o, q, k, v, out)) return;
     dispatch_float(q.data.dtype, [&](auto zero) {
         using T = decltype(zero);
         using A = acc_t<T>;

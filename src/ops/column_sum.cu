@@ -43,9 +43,11 @@ struct Sums {
     const A* partial[3];
 };
 
+constexpr int adders = 32;  // teams that add pieces: there is little else to hide the memory's latency
+
 /// Row y of the grid adds sum y.
 template <class A>
-__global__ void __launch_bounds__(lanes* teams) add_pieces(Sums<A> sums, std::int64_t pieces, std::int64_t n) {
+__global__ void __launch_bounds__(lanes* adders) add_pieces(Sums<A> sums, std::int64_t pieces, std::int64_t n) {
     A* out = sums.out[blockIdx.y];
     const A* partial = sums.partial[blockIdx.y];
     int lane = threadIdx.x % lanes, team = threadIdx.x / lanes;
@@ -53,14 +55,14 @@ __global__ void __launch_bounds__(lanes* teams) add_pieces(Sums<A> sums, std::in
     A sum = 0;
     if (col < n)
 #pragma unroll 4
-        for (std::int64_t p = team; p < pieces; p += teams) sum += partial[p * n + col];
-    __shared__ A shared[teams][lanes];
+        for (std::int64_t p = team; p < pieces; p += adders) sum += partial[p * n + col];
+    __shared__ A shared[adders][lanes];
     shared[team][lane] = sum;
     __syncthreads();
     if (team != 0 || col >= n) return;
     sum = 0;
 #pragma unroll
-    for (int t = 0; t < teams; ++t) sum += shared[t][lane];
+    for (int t = 0; t < adders; ++t) sum += shared[t][lane];
     out[col] += sum;
 }
 
@@ -79,7 +81,7 @@ void add_column_sums(const Exec& exec, std::initializer_list<ColumnSums> all) {
             sums.partial[count++] = one.partial.ptr<A>();
         }
         if (count == 0) return;
-        add_pieces<<<dim3(blocks_for(shape.cols(), lanes), count), lanes * teams, 0, exec.gpu->stream>>>(
+        add_pieces<<<dim3(blocks_for(shape.cols(), lanes), count), lanes * adders, 0, exec.gpu->stream>>>(
             sums, shape.rows(), shape.cols());
     };
     all.begin()->partial.dtype == DType::f64 ? launch(double{}) : launch(float{});

@@ -1,9 +1,8 @@
 // Gradients of LayerNorm and RMSNorm over rows: a fixed number of blocks walk the rows, each thread summing the
 // gradients of its own columns; a second kernel adds the blocks' sums in order.
-#include <cuda_pipeline.h>
-
 #include "ops/column_sum.h"
 #include "ops/norm_cuda.cuh"
+#include "ops/row_ring.cuh"
 
 namespace tera::ops::cuda {
 namespace {
@@ -12,9 +11,7 @@ namespace {
 constexpr std::int64_t backward_blocks(std::int64_t n) { return n <= 1024 ? 1056 : 396; }
 
 constexpr int backward_threads = 512;  // at most
-// Of norm_backward_narrow: rows a round, rounds on their way, shared memory a thread.
-constexpr int narrow_rows = 2, rounds_ahead = 3;
-constexpr std::size_t ring_bytes = std::size_t{rounds_ahead} * narrow_rows * 3 * 16;
+constexpr int narrow_rows = 2, rounds_ahead = 3;  // of norm_backward_narrow: rows a round, rounds on their way
 
 template <class T, class A>
 struct BackwardArgs {
@@ -27,30 +24,40 @@ struct BackwardArgs {
     Spec spec;
 };
 
-/// Rows of at most a pack per thread. What the next rounds need is on its way into shared memory while
-/// this one is worked on; every thread reads only what it has copied itself.
-template <class T, class A>
-__global__ void __maxnreg__(80) norm_backward_narrow(BackwardArgs<T, A> io) {
+/// Sums of dot and sum over the block, on every thread; `between` runs behind the barrier.
+template <int R, class A, class F>
+__device__ inline void add_up(A (&dot)[R], A (&sum)[R], A (*places)[2 * R], int warps, const F& between) {
+#pragma unroll
+    for (int q = 0; q < R; ++q) {
+        dot[q] = warp_sum(dot[q]);
+        sum[q] = warp_sum(sum[q]);
+        if ((threadIdx.x & 31) == 0) {
+            places[threadIdx.x >> 5][2 * q] = dot[q];
+            places[threadIdx.x >> 5][2 * q + 1] = sum[q];
+        }
+        dot[q] = sum[q] = 0;
+    }
+    __syncthreads();
+    between();
+    for (int w = 0; w < warps; ++w)
+#pragma unroll
+        for (int q = 0; q < R; ++q) {
+            dot[q] += places[w][2 * q];
+            sum[q] += places[w][2 * q + 1];
+        }
+}
+
+/// Rows of at most a pack per thread. What the next rounds need is on its way into shared memory while this one is
+/// worked on.
+template <class T, class A, int registers>
+__global__ void __maxnreg__(registers) norm_backward_narrow(BackwardArgs<T, A> io) {
     constexpr int step = Pack<T>::n, R = narrow_rows;
-    extern __shared__ __align__(16) unsigned char ring[];  // [rounds_ahead][R][dy, x, dx][threads] packs
+    extern __shared__ __align__(128) unsigned char memory[];
+    __shared__ unsigned long long arrived[rounds_ahead];
     __shared__ A places[2][backward_threads / 32][2 * R];  // by turns, so that one barrier a round is enough
     const int i = static_cast<int>(threadIdx.x) * step, n = io.n, warps = static_cast<int>(blockDim.x) / 32;
     const std::int64_t hop = std::int64_t{gridDim.x} * R;
     const bool mine = i < n;
-    const auto slot = [&](int round, int q, int which) {
-        return reinterpret_cast<Raw<T>*>(ring) + ((round * R + q) * 3 + which) * blockDim.x + threadIdx.x;
-    };
-    const auto fetch = [&](std::int64_t r0, int round) {
-#pragma unroll
-        for (int q = 0; q < R; ++q)
-            if (r0 + q < io.rows && mine) {
-                const std::int64_t at = (r0 + q) * n + i;
-                __pipeline_memcpy_async(slot(round, q, 0), io.dy + at, 16);
-                __pipeline_memcpy_async(slot(round, q, 1), io.x + at, 16);
-                __pipeline_memcpy_async(slot(round, q, 2), io.dx + at, 16);
-            }
-        __pipeline_commit();
-    };
     A sums[3][step] = {}, scale[step] = {}, next_mean[R], next_rstd[R];
     const auto fetch_stats = [&](std::int64_t r0) {
 #pragma unroll
@@ -59,19 +66,20 @@ __global__ void __maxnreg__(80) norm_backward_narrow(BackwardArgs<T, A> io) {
             next_rstd[q] = r0 + q < io.rows ? io.rstd[r0 + q] : A(0);
         }
     };
+    RowRing<T, R, rounds_ahead> ring(memory, arrived, {io.dy, io.x, io.dx}, io.rows, n);
+    std::int64_t r0 = std::int64_t{blockIdx.x} * R;
+#pragma unroll
+    for (int slot = 0; slot < rounds_ahead; ++slot) ring.fetch(r0 + slot * hop, slot);
+    fetch_stats(r0);
     if (mine) {
         const Raw<T> weight = load_raw(io.w + i);
 #pragma unroll
         for (int k = 0; k < step; ++k) scale[k] = static_cast<A>(io.spec.one_plus) + weight[k];
     }
     const A share = A(1) / static_cast<A>(n);
-    std::int64_t r0 = std::int64_t{blockIdx.x} * R;
-#pragma unroll
-    for (int round = 0; round < rounds_ahead - 1; ++round) fetch(r0 + round * hop, round);
-    fetch_stats(r0);
-    int turn = 0, round = 0;
-    for (; r0 < io.rows; r0 += hop, turn ^= 1) {
-        fetch(r0 + (rounds_ahead - 1) * hop, round == 0 ? rounds_ahead - 1 : round - 1);
+    int slot = 0;
+    unsigned uses = 0;
+    for (int turn = 0; r0 < io.rows; r0 += hop, turn ^= 1) {
         A mean[R], rstd[R], dot[R], sum[R];
 #pragma unroll
         for (int q = 0; q < R; ++q) {
@@ -79,15 +87,15 @@ __global__ void __maxnreg__(80) norm_backward_narrow(BackwardArgs<T, A> io) {
             rstd[q] = next_rstd[q];
         }
         fetch_stats(r0 + hop);
-        __pipeline_wait_prior(rounds_ahead - 1);
+        ring.wait(slot, uses);
         Raw<T> dy[R], x[R], dx[R];
 #pragma unroll
         for (int q = 0; q < R; ++q) {
             dot[q] = sum[q] = 0;
             if (r0 + q >= io.rows || !mine) continue;
-            dy[q] = *slot(round, q, 0);
-            x[q] = *slot(round, q, 1);
-            dx[q] = *slot(round, q, 2);
+            dy[q] = ring.pack(slot, 0, q);
+            x[q] = ring.pack(slot, 1, q);
+            dx[q] = ring.pack(slot, 2, q);
 #pragma unroll
             for (int k = 0; k < step; ++k) {
                 A d = dy[q][k], xhat = (x[q][k] - mean[q]) * rstd[q], scaled = d * scale[k];
@@ -98,35 +106,22 @@ __global__ void __maxnreg__(80) norm_backward_narrow(BackwardArgs<T, A> io) {
                 sums[2][k] += dx[q][k];
             }
         }
-        round = round + 1 == rounds_ahead ? 0 : round + 1;
-#pragma unroll
-        for (int q = 0; q < R; ++q) {
-            dot[q] = warp_sum(dot[q]);
-            sum[q] = warp_sum(sum[q]);
-            if ((threadIdx.x & 31) == 0) {
-                places[turn][threadIdx.x >> 5][2 * q] = dot[q];
-                places[turn][threadIdx.x >> 5][2 * q + 1] = sum[q];
-            }
-            dot[q] = sum[q] = 0;
+        add_up<R>(dot, sum, places[turn], warps, [&] { ring.fetch(r0 + rounds_ahead * hop, slot); });
+        if (++slot == rounds_ahead) {
+            slot = 0;
+            ++uses;
         }
-        __syncthreads();
-        for (int w = 0; w < warps; ++w)
-#pragma unroll
-            for (int q = 0; q < R; ++q) {
-                dot[q] += places[turn][w][2 * q];
-                sum[q] += places[turn][w][2 * q + 1];
-            }
 #pragma unroll
         for (int q = 0; q < R; ++q) {
             if (r0 + q >= io.rows || !mine) continue;
             const A slope = dot[q] * share, shift = io.spec.rms ? A(0) : sum[q] * share;
-            Few<T, step> out;
+            A out[step];
 #pragma unroll
             for (int k = 0; k < step; ++k) {
                 A xhat = (x[q][k] - mean[q]) * rstd[q];
-                out.v[k] = narrow<T>(dx[q][k] + rstd[q] * (dy[q][k] * scale[k] - shift - xhat * slope));
+                out[k] = dx[q][k] + rstd[q] * (dy[q][k] * scale[k] - shift - xhat * slope);
             }
-            store_few(io.dx + (r0 + q) * n + i, out);
+            store_few(io.dx + (r0 + q) * n + i, narrow_few<T>(out));
         }
     }
     if (!mine) return;
@@ -192,23 +187,7 @@ __global__ void __maxnreg__(128) norm_backward_rows(BackwardArgs<T, A> io) {
                         sums[2][g][k] += dx[q][g][k];
                     }
         }
-#pragma unroll
-        for (int q = 0; q < R; ++q) {
-            dot[q] = warp_sum(dot[q]);
-            sum[q] = warp_sum(sum[q]);
-            if ((threadIdx.x & 31) == 0) {
-                places[turn][threadIdx.x >> 5][2 * q] = dot[q];
-                places[turn][threadIdx.x >> 5][2 * q + 1] = sum[q];
-            }
-            dot[q] = sum[q] = 0;
-        }
-        __syncthreads();
-        for (int w = 0; w < warps; ++w)
-#pragma unroll
-            for (int q = 0; q < R; ++q) {
-                dot[q] += places[turn][w][2 * q];
-                sum[q] += places[turn][w][2 * q + 1];
-            }
+        add_up<R>(dot, sum, places[turn], warps, [] {});
 #pragma unroll
         for (int q = 0; q < R; ++q) {
             if (r0 + q >= io.rows) continue;
@@ -217,14 +196,14 @@ __global__ void __maxnreg__(128) norm_backward_rows(BackwardArgs<T, A> io) {
             for (int g = 0; g < groups; ++g) {
                 int i = first + g * stride;
                 if (i >= n) continue;
-                Few<T, step> out;
+                A out[step];
 #pragma unroll
                 for (int k = 0; k < step; ++k) {
                     A d = dy[q][g][k], xhat = (x[q][g][k] - mean[q]) * rstd[q];
                     A change = rstd[q] * (d * (one_plus + weight[g][k]) - shift - xhat * slope);
-                    out.v[k] = narrow<T>(dx[q][g][k] + change);
+                    out[k] = dx[q][g][k] + change;
                 }
-                store_few(io.dx + (r0 + q) * n + i, out);
+                store_few(io.dx + (r0 + q) * n + i, narrow_few<T>(out));
             }
         }
     }
@@ -243,7 +222,6 @@ template <class Kernel, class T, class A>
 std::int64_t launch_resident(const Exec& exec, Kernel* kernel, const BackwardArgs<T, A>& args, std::int64_t threads,
                              std::size_t shared_bytes, std::int64_t rows_at_once) {
     const int whole_warps = static_cast<int>((threads + 31) / 32 * 32);
-    shared_bytes *= static_cast<std::size_t>(whole_warps);
     if (shared_bytes > 0)
         TERA_CUDA(
             cudaFuncSetAttribute(kernel, cudaFuncAttributeMaxDynamicSharedMemorySize, static_cast<int>(shared_bytes)));
@@ -261,8 +239,14 @@ std::int64_t launch_backward(const Exec& exec, const BackwardArgs<device_t<T>, a
     using D = device_t<T>;
     using A = acc_t<T>;
     constexpr int pack = Pack<D>::n;
-    if (packs<D>(args.n) && args.n <= pack * backward_threads)
-        return launch_resident(exec, norm_backward_narrow<D, A>, args, args.n / pack, ring_bytes, narrow_rows);
+    if (packs<D>(args.n) && args.n <= pack * backward_threads) {
+        const std::int64_t threads = args.n / pack;
+        const std::size_t bytes = RowRing<D, narrow_rows, rounds_ahead>::bytes(args.n);
+        // Small blocks have registers to spare.
+        return threads <= 192
+                   ? launch_resident(exec, norm_backward_narrow<D, A, 96>, args, threads, bytes, narrow_rows)
+                   : launch_resident(exec, norm_backward_narrow<D, A, 80>, args, threads, bytes, narrow_rows);
+    }
     std::int64_t blocks = 0;
     auto launch = [&](auto step, auto groups) {
         constexpr int width = decltype(step)::value, count = decltype(groups)::value;
