@@ -62,6 +62,12 @@ def table(runs, device, date):
         head, cells = head[:7], [c[:7] for c in cells]
     lines += ["| " + " | ".join(head) + " |", "|" + "---|" * len(head)]
     lines += ["| " + " | ".join(c) + " |" for c in cells]
+    beside = [(name, ours, llmc) for name, ours, _, _, llmc in runs if llmc and "error" not in llmc]
+    if beside:
+        lines += ["", "Beside llm.c's train_gpt2cu (bf16 gradients, ours fp32), run before ours in the same command:", "",
+                  "| model | tokens/s | llm.c tokens/s | ratio |", "|---|---|---|---|"]
+        lines += [f"| {name} | {ours['tokens_per_s']:,.0f} | {llmc['tokens_per_s']:,.0f} (GELU fusion {llmc['gelu_fusion']}) "
+                  f"| **{ours['tokens_per_s'] / llmc['tokens_per_s']:.3f}** |" for name, ours, llmc in beside]
     lines += ["", "Commands:", "", "```"] + [r[3] for r in runs] + ["```"]
     if os.environ.get("NOTE"):
         lines += ["", os.environ["NOTE"]]
@@ -84,7 +90,7 @@ def main():
         ours = logs / f"{name}.json"
         if ours.exists():
             runs.append((name, json.loads(ours.read_text()), last_json(logs / f"{name}.peer.json"),
-                         command.read_text().strip()))
+                         command.read_text().strip(), last_json(logs / f"{name}.llmc.json")))
     if not runs:
         sys.exit("step_report.py: no run succeeded")
     device = runs[0][1]["device"]
@@ -97,7 +103,7 @@ def main():
     path.write_text(text)
     print(text)
     print(path)
-    for name, _, _, command in runs:
+    for name, _, _, command, _ in runs:
         if name == DETAILED:
             detail = RESULTS / f"step_{name}_{ending}"
             body = (logs / f"{name}.txt").read_text()
