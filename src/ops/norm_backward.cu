@@ -10,7 +10,7 @@ namespace {
 // Enough to fill any GPU; fixed, so that sums and scratch memory are the same on all. Narrow rows make small blocks.
 constexpr std::int64_t backward_blocks(std::int64_t n) { return n <= 1024 ? 1056 : 396; }
 
-constexpr int backward_threads = 512;  // at most
+constexpr int backward_threads = 512;             // at most
 constexpr int narrow_rows = 2, rounds_ahead = 3;  // of norm_backward_narrow: rows a round, rounds on their way
 
 template <class T, class A>
