@@ -1,0 +1,219 @@
+// Gradients of attention on matrix units. Those of the queries and those of keys and values have a kernel each, which
+// both rebuild the probabilities: more products than one kernel for all, but nothing is added across blocks.
+#include "ops/attention_mma.h"
+
+#include "ops/attention_mma.cuh"
+
+namespace tera::ops::cuda {
+namespace {
+
+/// Queries of the gradient's tile: so many that what a thread holds stays in registers.
+template <int D>
+constexpr int query_rows = D <= 64 ? 64 : 32;
+
+/// delta [B,H,Sq] = Σ_k d_o o, a warp for each.
+template <class T>
+__global__ void attention_delta_mma(float* delta, Rows<const T> d_o, Rows<const T> o, Heads n) {
+    const std::int64_t item = (blockIdx.x * std::int64_t{blockDim.x} + threadIdx.x) / 32;
+    if (item >= n.B * n.H * n.Sq) return;
+    const std::int64_t h = item % n.H, b = item / n.H % n.B, row = item / (n.H * n.B);
+    const T *x = d_o.at(n, row, b, h), *y = o.at(n, row, b, h);
+    float sum = 0;
+    for (int i = (threadIdx.x & 31) * 2; i < n.K; i += 64) {
+        const auto a = load_few<2>(x + i), c = load_few<2>(y + i);
+        sum += widen(a.v[0]) * widen(c.v[0]) + widen(a.v[1]) * widen(c.v[1]);
+    }
+    sum = warp_sum(sum);
+    if ((threadIdx.x & 31) == 0) delta[(b * n.H + h) * n.Sq + row] = sum;
+}
+
+template <class T, int D>
+__global__ void __launch_bounds__(mma_threads)
+    attention_query_gradient_mma(Rows<T> dq, const float* delta, const float* lse, Rows<const T> d_o, Rows<const T> q,
+                                 Rows<const T> k, Rows<const T> v, Problem p) {
+    constexpr int N = block_rows / 8;
+    using Rows64 = Tile<T, block_rows, D>;
+    extern __shared__ __align__(16) unsigned char memory[];
+    T* const shared = reinterpret_cast<T*>(memory);
+    const Heads& n = p.n;
+    const std::int64_t tile = gridDim.x - 1 - blockIdx.x, b = blockIdx.y / n.H, h = blockIdx.y % n.H,
+                       g = h / (n.H / n.G);
+    const std::int64_t q0 = tile * block_rows;
+    const int warp = threadIdx.x / 32, K = static_cast<int>(n.K);
+    const std::int64_t row = q0 + warp * warp_rows + (threadIdx.x & 31) / 4, at = (b * n.H + h) * n.Sq + row;
+    const Sight seen = sight_of_block(n, b, q0), low = sight(n, b, row), high = sight(n, b, row + 8);
+    const float shift[2] = {row < n.Sq ? lse[at] * log2_of_e : 0, row + 8 < n.Sq ? lse[at + 8] * log2_of_e : 0};
+    const float mean[2] = {row < n.Sq ? delta[at] : 0, row + 8 < n.Sq ? delta[at + 8] : 0};
+    const Rows64 queries{shared}, d_out{shared + Rows64::elements};
+    const auto keys = [&](int turn) { return Rows64{shared + (2 + 2 * turn) * Rows64::elements}; };
+    const auto values = [&](int turn) { return Rows64{shared + (3 + 2 * turn) * Rows64::elements}; };
+    const auto fetch = [&](int k0, int turn) {
+        keys(turn).load(k.at(n, 0, b, g), n.B * k.width, k0, n.Sk, K);
+        values(turn).load(v.at(n, 0, b, g), n.B * v.width, k0, n.Sk, K);
+        __pipeline_commit();
+    };
+    float out[D / 8][4] = {};
+    const float unit = p.scale * log2_of_e;
+    const Draws draws(p, b);
+    const std::uint64_t first = n.dropout > 0 ? n.first_call(h, q0 + warp * warp_rows + drawn_row()) : 0;
+    int k0 = seen.first / block_rows * block_rows, turn = 0;
+    if (seen.end > 0) {
+        queries.load(q.at(n, 0, b, h), n.B * q.width, q0, n.Sq, K);
+        d_out.load(d_o.at(n, 0, b, h), n.B * d_o.width, q0, n.Sq, K);
+        fetch(k0, 0);
+    }
+    for (; k0 < seen.end; k0 += block_rows, turn ^= 1) {
+        if (k0 + block_rows < seen.end) {
+            fetch(k0 + block_rows, turn ^ 1);
+            __pipeline_wait_prior(1);
+        } else {
+            __pipeline_wait_prior(0);
+        }
+        __syncthreads();
+        float s[N][4] = {}, dp[N][4] = {};
+        multiply_transposed<T>(s, queries, warp * warp_rows, keys(turn));
+        multiply_transposed<T>(dp, d_out, warp * warp_rows, values(turn));
+        if (n.dropout > 0) drop(dp, draws, first, k0);
+#pragma unroll
+        for (int i = 0; i < N; ++i)
+#pragma unroll
+            for (int e = 0; e < 4; ++e) {
+                const int key = k0 + i * 8 + 2 * (static_cast<int>(threadIdx.x) % 4) + (e & 1);
+                const float prob = (e < 2 ? low : high).sees(key) ? exp2_of(s[i][e] * unit - shift[e / 2]) : 0;
+                s[i][e] = prob * (dp[i][e] * p.factor - mean[e / 2]);
+            }
+        multiply<T>(out, s, keys(turn));
+        __syncthreads();
+    }
+    store_rows<T, D>(out, row < n.Sq ? dq.at(n, row, b, h) : nullptr,
+                     row + 8 < n.Sq ? dq.at(n, row + 8, b, h) : nullptr, p.scale, p.scale, K);
+}
+
+/// What a tile of queries is beside its rows.
+template <int R>
+struct QueryNumbers {
+    float shift[R], mean[R];
+    Sight sight[R];
+    std::uint64_t first_call[R];
+};
+
+template <class T, int D>
+__global__ void __launch_bounds__(mma_threads)
+    attention_key_gradient_mma(Rows<T> dk, Rows<T> dv, const float* delta, const float* lse, Rows<const T> d_o,
+                               Rows<const T> q, Rows<const T> k, Rows<const T> v, Problem p) {
+    constexpr int R = query_rows<D>, N = R / 8;
+    using Keys = Tile<T, block_rows, D>;
+    using Queries = Tile<T, R, D>;
+    extern __shared__ __align__(16) unsigned char memory[];
+    __shared__ QueryNumbers<R> numbers[2];
+    T* const shared = reinterpret_cast<T*>(memory);
+    const Heads& n = p.n;
+    const std::int64_t b = blockIdx.y / n.G, g = blockIdx.y % n.G, per_group = n.H / n.G;
+    const int k0 = static_cast<int>(blockIdx.x) * block_rows, warp = threadIdx.x / 32, K = static_cast<int>(n.K);
+    const int tiles = static_cast<int>((n.Sq + R - 1) / R), items = static_cast<int>(per_group) * tiles;
+    const int key = k0 + warp * warp_rows + static_cast<int>(threadIdx.x & 31) / 4;
+    const Keys keys{shared}, values{shared + Keys::elements};
+    const auto queries = [&](int turn) { return Queries{shared + 2 * Keys::elements + 2 * turn * Queries::elements}; };
+    const auto d_out = [&](int turn) {
+        return Queries{shared + 2 * Keys::elements + (2 * turn + 1) * Queries::elements};
+    };
+    /// The next tile of queries, of any of the heads, from which one of these keys is seen.
+    const auto next = [&](int item) {
+        for (; item < items; ++item) {
+            bool any = false;
+            if (threadIdx.x < R) {
+                const Sight s = sight(n, b, std::int64_t{item % tiles} * R + threadIdx.x);
+                any = s.first < k0 + block_rows && s.end > k0 && s.end > s.first;
+            }
+            if (__syncthreads_or(any)) return item;
+        }
+        return items;
+    };
+    const auto fetch = [&](int item, int turn) {
+        const std::int64_t h = g * per_group + item / tiles, q0 = std::int64_t{item % tiles} * R;
+        queries(turn).load(q.at(n, 0, b, h), n.B * q.width, q0, n.Sq, K);
+        d_out(turn).load(d_o.at(n, 0, b, h), n.B * d_o.width, q0, n.Sq, K);
+        __pipeline_commit();
+        if (const int i = static_cast<int>(threadIdx.x); i < R) {
+            const std::int64_t at = (b * n.H + h) * n.Sq + q0 + i;
+            numbers[turn].sight[i] = sight(n, b, q0 + i);
+            numbers[turn].shift[i] = q0 + i < n.Sq ? lse[at] * log2_of_e : 0;
+            numbers[turn].mean[i] = q0 + i < n.Sq ? delta[at] : 0;
+            if (n.dropout > 0) numbers[turn].first_call[i] = n.first_call(h, q0 + i);
+        }
+    };
+    float sum_k[D / 8][4] = {}, sum_v[D / 8][4] = {};
+    const float unit = p.scale * log2_of_e;
+    const Draws draws(p, b);
+    int item = next(0), turn = 0;
+    if (item < items) {
+        keys.load(k.at(n, 0, b, g), n.B * k.width, k0, n.Sk, K);
+        values.load(v.at(n, 0, b, g), n.B * v.width, k0, n.Sk, K);
+        fetch(item, 0);
+    }
+    while (item < items) {
+        const int following = next(item + 1);
+        if (following < items) {
+            fetch(following, turn ^ 1);
+            __pipeline_wait_prior(1);
+        } else {
+            __pipeline_wait_prior(0);
+        }
+        __syncthreads();
+        const QueryNumbers<R>& of = numbers[turn];
+        float s[N][4] = {}, dp[N][4] = {};
+        multiply_transposed<T>(s, keys, warp * warp_rows, queries(turn));
+        multiply_transposed<T>(dp, values, warp * warp_rows, d_out(turn));
+#pragma unroll
+        for (int i = 0; i < N; ++i) {
+            const unsigned kept =
+                n.dropout > 0 ? kept_transposed(draws, of.first_call + i * 8, k0 + warp * warp_rows) : 15u;
+#pragma unroll
+            for (int e = 0; e < 4; ++e) {
+                const int column = i * 8 + 2 * (static_cast<int>(threadIdx.x) % 4) + (e & 1);
+                const bool sees = of.sight[column].sees(key + (e < 2 ? 0 : 8)), keep = kept >> e & 1;
+                const float prob = sees ? exp2_of(s[i][e] * unit - of.shift[column]) : 0;
+                dp[i][e] = prob * ((keep ? dp[i][e] * p.factor : 0) - of.mean[column]);
+                s[i][e] = keep ? prob : 0;
+            }
+        }
+        multiply<T>(sum_v, s, d_out(turn));
+        multiply<T>(sum_k, dp, queries(turn));
+        __syncthreads();
+        item = following;
+        turn ^= 1;
+    }
+    const bool low = key < n.Sk, high = key + 8 < n.Sk;
+    store_rows<T, D>(sum_k, low ? dk.at(n, key, b, g) : nullptr, high ? dk.at(n, key + 8, b, g) : nullptr, p.scale,
+                     p.scale, K);
+    store_rows<T, D>(sum_v, low ? dv.at(n, key, b, g) : nullptr, high ? dv.at(n, key + 8, b, g) : nullptr, p.factor,
+                     p.factor, K);
+}
+
+}  // namespace
+
+bool mma_attention_backward(const Exec& exec, const AttentionSpec& s, const AttentionGrads& grads, ConstTensor d_o,
+                            HeadRows<ConstTensor> q, HeadRows<ConstTensor> k, HeadRows<ConstTensor> v,
+                            const AttentionOut& out) {
+    if (!mma_applies(s, q.data.dtype) || !reachable(q) || !reachable(k) || !reachable(v)) return false;
+    ArenaScope scope(*exec.arena);
+    Tensor delta = exec.tensor(DType::f32, out.lse.shape);
+    if (exec.counts()) return true;
+    dispatch_half(q.data.dtype, s.K, [&](auto zero, auto width) {
+        using T = decltype(zero);
+        using E = device_t<T>;
+        constexpr int D = decltype(width)::value;
+        const auto dor = rows<T>(HeadRows<ConstTensor>{d_o, 0});
+        attention_delta_mma<E><<<blocks_for(s.B * s.H * s.Sq, 8, INT32_MAX), 256, 0, exec.gpu->stream>>>(
+            delta.ptr<float>(), dor, rows<T>(HeadRows<ConstTensor>{out.o, 0}), heads_of(s));
+        launch<E, D>(exec, attention_query_gradient_mma<E, D>, dim3(tiles_of(s.Sq), static_cast<unsigned>(s.B * s.H)),
+                     6 * block_rows, rows<T>(grads.dq), delta.ptr<float>(), out.lse.ptr<float>(), dor, rows<T>(q),
+                     rows<T>(k), rows<T>(v), problem_of(s));
+        launch<E, D>(exec, attention_key_gradient_mma<E, D>, dim3(tiles_of(s.Sk), static_cast<unsigned>(s.B * s.G)),
+                     2 * block_rows + 4 * query_rows<D>, rows<T>(grads.dk), rows<T>(grads.dv), delta.ptr<float>(),
+                     out.lse.ptr<float>(), dor, rows<T>(q), rows<T>(k), rows<T>(v), problem_of(s));
+    });
+    return true;
+}
+
+}  // namespace tera::ops::cuda
