@@ -134,9 +134,12 @@ Tensor Decoder::forward(Ctx& ctx, const MicroBatch& batch, const Input& input, S
     BlockInput in = block_input(ctx, batch, true);
     saved.blocks.assign(blocks_.size(), {});
     saved.inputs.assign(blocks_.size(), {});
-    if (embedding_) tell_of_use(observer, *embedding_);
-    Ctx first{input_memory(ctx), ctx.temp, ctx.redo};
-    Tensor x = embedding_ ? embedding_->forward(first, in, batch.tokens) : input.x;
+    Tensor x = input.x;
+    if (embedding_) {
+        tell_of_use(observer, *embedding_);
+        Ctx first{input_memory(ctx), ctx.temp, ctx.redo};
+        x = embedding_->forward(first, in, batch.tokens);
+    }
     for (std::int64_t l = 0; l < slice_.count;) {
         const std::int64_t end = chunk_end(l);
         if (end == l) {
