@@ -52,6 +52,7 @@ wanted=${ROWS:-$known}
 for row in $wanted; do
     [[ " $known " == *" $row "* ]] || { echo "run_step.sh: no row $row; there are: $known" >&2; exit 2; }
 done
+[ -z "${LLMC:-}" ] || [ -x "$LLMC" ] || { echo "run_step.sh: LLMC=$LLMC is no program; build llm.c's train_gpt2cu" >&2; exit 2; }
 if [ "$peers" = 1 ]; then
     "$python" -c 'import torch' 2>/dev/null || { echo "run_step.sh: $python has no torch; set PYTHON to one that has" >&2; exit 2; }
 fi
