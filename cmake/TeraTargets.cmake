@@ -57,7 +57,7 @@ function(tera_test folder)
         target_compile_options(${target} PRIVATE -O0)
     endif()
     set(label fast)
-    if(folder STREQUAL cuda)  # all of them skip without a GPU
+    if(folder MATCHES "^(cuda|nccl)$")  # all of them skip without a GPU
         set(label cuda)
     endif()
     gtest_discover_tests(${target} TEST_FILTER "-Slow*" DISCOVERY_MODE PRE_TEST DISCOVERY_TIMEOUT 60

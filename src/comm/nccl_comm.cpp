@@ -4,7 +4,12 @@
 
 #if defined(TERA_WITH_CUDA) && __has_include(<nccl.h>)
 
+#include <cuda.h>
+
+#include <atomic>
 #include <cstdlib>
+#include <map>
+#include <mutex>
 #include <vector>
 
 #include "comm/nccl_library.h"
@@ -42,40 +47,121 @@ cudaStream_t stream_of(const Exec& exec) {
     return exec.lane == nullptr ? exec.gpu->stream : static_cast<cudaStream_t>(exec.lane->stream());
 }
 
+std::string text_of(const char* call, const ConstTensor& data, int ranks) {
+    return cat(call, " of ", data.numel(), " ", name_of(data.dtype), " over ", ranks, " ranks");
+}
+
+/// Writes a number into memory of the host when a stream comes to it.
+using WriteValue = decltype(&cuStreamWriteValue64);
+
+/// Null if the driver has none: then ranks that wait for each other are found by --distributed-timeout-minutes alone.
+WriteValue find_write_value() {
+    void* function = nullptr;
+    cudaDriverEntryPointQueryResult found{};
+    if (cudaGetDriverEntryPointByVersion("cuStreamWriteValue64", &function, 12000, cudaEnableDefault, &found) !=
+        cudaSuccess)
+        return nullptr;
+    return reinterpret_cast<WriteValue>(function);
+}
+
+/// The calls of one communicator, and how far the device has come, as it writes itself.
+class CallCounter {
+  public:
+    CallCounter(std::uint64_t key, int members, std::int64_t ahead) : log_(key, members, ahead) {
+        TERA_CUDA(cudaMallocHost(reinterpret_cast<void**>(&counts_), sizeof *counts_));
+        counts_->begun = counts_->ended = 0;
+    }
+    ~CallCounter() { cudaFreeHost(counts_); }
+    CallCounter(const CallCounter&) = delete;
+    CallCounter& operator=(const CallCounter&) = delete;
+
+    /// A call that the stream is about to be given.
+    void begin(cudaStream_t stream, std::string call) {
+        {
+            const std::lock_guard lock(mutex_);
+            number_ = log_.add(std::move(call));
+        }
+        write(stream, counts_->begun);
+    }
+    /// The stream was given it.
+    void end(cudaStream_t stream) { write(stream, counts_->ended); }
+
+    DeviceCalls seen() {
+        const std::lock_guard lock(mutex_);
+        // In this order: a call that ends in between counts as open.
+        const auto ended = std::atomic_ref(counts_->ended).load(), begun = std::atomic_ref(counts_->begun).load();
+        return log_.seen(static_cast<std::int64_t>(begun), static_cast<std::int64_t>(ended));
+    }
+
+  private:
+    struct Counts {
+        std::uint64_t begun, ended;
+    };
+    void write(cudaStream_t stream, std::uint64_t& to) const {
+        static const WriteValue write_value = find_write_value();
+        if (write_value == nullptr) return;
+        const CUresult status =
+            write_value(stream, reinterpret_cast<CUdeviceptr>(&to), static_cast<cuuint64_t>(number_), 0);
+        TERA_CHECK(status == CUDA_SUCCESS, "cuStreamWriteValue64: CUDA error ", static_cast<int>(status));
+    }
+
+    std::mutex mutex_;
+    CallLog log_;
+    std::int64_t number_ = 0;
+    Counts* counts_ = nullptr;
+};
+
 /// What all communicators of a rank have in common.
 struct Rank {
     Rank(Gpu& g, Progress* p) : gpu(g), progress(p) {
-        TERA_CUDA(cudaEventCreateWithFlags(&last, cudaEventDisableTiming));
+        if (progress != nullptr) progress->watch_device([this] { return calls(); });
     }
     ~Rank() {
-        if (progress != nullptr) progress->end_call();
-        cudaEventDestroy(last);
+        if (progress != nullptr) progress->watch_device({});
     }
     Rank(const Rank&) = delete;
     Rank& operator=(const Rank&) = delete;
 
-    /// exec's queue has just been given this call.
-    void enqueued(const Exec& exec, const char* call, const ConstTensor& data, int ranks) {
-        TERA_CUDA(cudaEventRecord(last, stream_of(exec)));
-        if (progress == nullptr) return;
-        progress->enqueue_call(cat(call, " of ", data.numel(), " ", name_of(data.dtype), " over ", ranks, " ranks"),
-                               [this] {
-                                   return cudaSetDevice(gpu.device) != cudaSuccess ||  //
-                                          cudaEventQuery(last) != cudaErrorNotReady;
-                               });
+    /// For a new communicator of these ranks of the world.
+    std::shared_ptr<CallCounter> count(const std::vector<int>& members, const char* purpose, std::int64_t ahead = 0) {
+        const int number = made_[{members, purpose}]++;
+        auto counter = std::make_shared<CallCounter>(communicator_key(members, purpose, number),
+                                                     static_cast<int>(members.size()), ahead);
+        const std::lock_guard lock(mutex_);
+        counters_.push_back(counter);
+        return counter;
+    }
+    /// A call begins on that stream.
+    void begin(CallCounter& counter, cudaStream_t stream, const std::string& call) {
+        counter.begin(stream, call);
+        if (progress != nullptr) progress->enqueue_call(call);
     }
 
     Gpu& gpu;
     Progress* progress;
-    cudaEvent_t last = nullptr;  ///< behind the last call
     std::vector<ncclComm_t> all;
     bool abandoned = false;
+
+  private:
+    std::vector<DeviceCalls> calls() {
+        const std::lock_guard lock(mutex_);
+        std::vector<DeviceCalls> all_calls;
+        for (const std::weak_ptr<CallCounter>& counter : counters_) {
+            if (const auto there = counter.lock()) all_calls.push_back(there->seen());
+        }
+        return all_calls;
+    }
+
+    std::map<std::pair<std::vector<int>, std::string>, int> made_;
+    std::mutex mutex_;
+    std::vector<std::weak_ptr<CallCounter>> counters_;
 };
 
 /// Messages to one rank, on a stream of their own, from copies in memory that is used in turn.
 class Outbox {
   public:
-    Outbox(Rank& rank, ncclComm_t comm, int places, std::size_t bytes) : rank_(rank), comm_(comm), bytes_(bytes) {
+    Outbox(Rank& rank, ncclComm_t comm, std::shared_ptr<CallCounter> calls, int places, std::size_t bytes)
+        : rank_(rank), comm_(comm), calls_(std::move(calls)), bytes_(bytes) {
         TERA_CUDA(cudaStreamCreateWithFlags(&stream_, cudaStreamNonBlocking));
         TERA_CUDA(cudaEventCreateWithFlags(&copied_, cudaEventDisableTiming));
         for (int i = 0; i < places; ++i) {
@@ -100,7 +186,10 @@ class Outbox {
         TERA_CHECK(data.bytes() <= bytes_, "a message of ", data.bytes(), " bytes, where ", bytes_, " were announced");
         Place& place = places_[next_];
         next_ = (next_ + 1) % places_.size();
+        // The rank is in the call as long as it waits for a place; then the message waits for its receiver by itself.
+        rank_.begin(*calls_, rank_.gpu.stream, text_of("message", data, 2));
         TERA_CUDA(cudaStreamWaitEvent(rank_.gpu.stream, place.sent, 0));
+        calls_->end(rank_.gpu.stream);
         TERA_CUDA(cudaMemcpyAsync(place.data, data.data, data.bytes(), cudaMemcpyDeviceToDevice, rank_.gpu.stream));
         TERA_CUDA(cudaEventRecord(copied_, rank_.gpu.stream));
         TERA_CUDA(cudaStreamWaitEvent(stream_, copied_, 0));
@@ -115,6 +204,7 @@ class Outbox {
     };
     Rank& rank_;
     ncclComm_t comm_;
+    std::shared_ptr<CallCounter> calls_;
     std::size_t bytes_;
     cudaStream_t stream_ = nullptr;
     cudaEvent_t copied_ = nullptr;
@@ -124,9 +214,11 @@ class Outbox {
 
 class NcclComm final : public Comm {
   public:
-    NcclComm(std::shared_ptr<Rank> rank, Comm& host) : shared_(std::move(rank)), host_(host) {}
-    NcclComm(std::shared_ptr<Rank> rank, std::unique_ptr<Comm> host)
-        : shared_(std::move(rank)), owned_(std::move(host)), host_(*owned_) {}
+    NcclComm(std::shared_ptr<Rank> rank, Comm& host) : shared_(std::move(rank)), host_(host) {
+        for (int r = 0; r < host.size(); ++r) in_world_.push_back(r);
+    }
+    NcclComm(std::shared_ptr<Rank> rank, std::unique_ptr<Comm> host, std::vector<int> in_world)
+        : shared_(std::move(rank)), owned_(std::move(host)), host_(*owned_), in_world_(std::move(in_world)) {}
 
     ~NcclComm() override {
         outbox_.reset();
@@ -145,7 +237,9 @@ class NcclComm final : public Comm {
         host_.barrier();
     }
     std::unique_ptr<Comm> group(const std::vector<int>& members) override {
-        return std::make_unique<NcclComm>(shared_, host_.group(members));
+        std::vector<int> in_world;
+        for (const int member : members) in_world.push_back(in_world_.at(static_cast<std::size_t>(member)));
+        return std::make_unique<NcclComm>(shared_, host_.group(members), std::move(in_world));
     }
     void connect() override {
         if (size() == 1 || whole_ != nullptr) return;
@@ -153,6 +247,7 @@ class NcclComm final : public Comm {
         if (rank() == 0) TERA_NCCL(new_id, &id);
         host_.broadcast(host_exec(), bytes_of(id), 0);
         whole_ = join(id, size(), rank());
+        calls_ = shared_->count(in_world_, "collectives");
     }
     void connect_ring() override {
         if (size() == 1) return;
@@ -165,11 +260,16 @@ class NcclComm final : public Comm {
     /// other end at the same connection.
     void connect_mail(const Mail& mail) override {
         const auto out = [&] {
-            if (mail.to >= 0)
-                outbox_ = std::make_unique<Outbox>(*shared_, pair(mail.to, true), mail.on_their_way, mail.bytes);
+            if (mail.to < 0) return;
+            const ncclComm_t comm = pair(mail.to, true);
+            outbox_ = std::make_unique<Outbox>(*shared_, comm, count_messages(rank(), mail.to, mail.on_their_way),
+                                               mail.on_their_way, mail.bytes);
         };
         if (rank() % 2 == 0) out();
-        if (mail.from >= 0) inbox_ = pair(mail.from, false);
+        if (mail.from >= 0) {
+            inbox_ = pair(mail.from, false);
+            received_ = count_messages(mail.from, rank(), 0);
+        }
         if (rank() % 2 != 0) out();
         mail_ = mail;
     }
@@ -182,25 +282,29 @@ class NcclComm final : public Comm {
   protected:
     void do_all_reduce(const Exec& exec, Tensor data, Reduce op) override {
         if (data.device == Device::cpu) return host_.all_reduce(exec, data, op);
-        TERA_NCCL(all_reduce, data.data, data.data, count_of(data), type_of(data.dtype),
-                  op == Reduce::max ? ncclMax : ncclSum, whole(), stream_of(exec));
-        shared_->enqueued(exec, "all_reduce", data, size());
+        const bool largest = op == Reduce::max;
+        call(exec, largest ? "all_reduce (largest)" : "all_reduce", data, [&](ncclComm_t comm, cudaStream_t stream) {
+            TERA_NCCL(all_reduce, data.data, data.data, count_of(data), type_of(data.dtype),
+                      largest ? ncclMax : ncclSum, comm, stream);
+        });
     }
     void do_all_gather(const Exec& exec, ConstTensor in, Tensor out) override {
         if (in.device == Device::cpu) return host_.all_gather(exec, in, out);
-        TERA_NCCL(all_gather, in.data, out.data, count_of(in), type_of(in.dtype), whole(), stream_of(exec));
-        shared_->enqueued(exec, "all_gather", in, size());
+        call(exec, "all_gather", in, [&](ncclComm_t comm, cudaStream_t stream) {
+            TERA_NCCL(all_gather, in.data, out.data, count_of(in), type_of(in.dtype), comm, stream);
+        });
     }
     void do_reduce_scatter(const Exec& exec, ConstTensor in, Tensor out) override {
         if (in.device == Device::cpu) return host_.reduce_scatter(exec, in, out);
-        TERA_NCCL(reduce_scatter, in.data, out.data, count_of(out), type_of(in.dtype), ncclSum, whole(),
-                  stream_of(exec));
-        shared_->enqueued(exec, "reduce_scatter", in, size());
+        call(exec, "reduce_scatter", in, [&](ncclComm_t comm, cudaStream_t stream) {
+            TERA_NCCL(reduce_scatter, in.data, out.data, count_of(out), type_of(in.dtype), ncclSum, comm, stream);
+        });
     }
     void do_broadcast(const Exec& exec, Tensor data, int root) override {
         if (data.device == Device::cpu) return host_.broadcast(exec, data, root);
-        TERA_NCCL(broadcast, data.data, data.data, count_of(data), type_of(data.dtype), root, whole(), stream_of(exec));
-        shared_->enqueued(exec, "broadcast", data, size());
+        call(exec, "broadcast", data, [&](ncclComm_t comm, cudaStream_t stream) {
+            TERA_NCCL(broadcast, data.data, data.data, count_of(data), type_of(data.dtype), root, comm, stream);
+        });
     }
     void do_send(const Exec& exec, ConstTensor data, int to) override {
         if (data.device == Device::cpu) return host_.send(exec, data, to);
@@ -211,16 +315,32 @@ class NcclComm final : public Comm {
         if (data.device == Device::cpu) return host_.recv(exec, data, from);
         TERA_CHECK(inbox_ != nullptr && from == mail_.from, "no connection from rank ", from, " to ", rank());
         if (data.numel() == 0) return;
-        TERA_NCCL(recv, data.data, count_of(data), type_of(data.dtype), 0, inbox_, stream_of(exec));
-        shared_->enqueued(exec, "message", data, 2);
+        const cudaStream_t stream = stream_of(exec);
+        shared_->begin(*received_, stream, text_of("message", data, 2));
+        TERA_NCCL(recv, data.data, count_of(data), type_of(data.dtype), 0, inbox_, stream);
+        received_->end(stream);
     }
     void do_shift(const Exec& exec, ConstTensor in, Tensor out) override {
         if (in.device == Device::cpu) return host_.shift(exec, in, out);
-        exchange({in.data, count_of(in), type_of(in.dtype)}, out.data, stream_of(exec));
-        shared_->enqueued(exec, "shift", in, size());
+        call(exec, "shift", in, [&](ncclComm_t, cudaStream_t stream) {
+            exchange({in.data, count_of(in), type_of(in.dtype)}, out.data, stream);
+        });
     }
 
   private:
+    /// A call of all members: give(communicator, stream).
+    template <class Give>
+    void call(const Exec& exec, const char* name, const ConstTensor& data, Give give) {
+        const ncclComm_t comm = whole();
+        const cudaStream_t stream = stream_of(exec);
+        shared_->begin(*calls_, stream, text_of(name, data, size()));
+        give(comm, stream);
+        calls_->end(stream);
+    }
+    std::shared_ptr<CallCounter> count_messages(int from, int to, std::int64_t ahead) {
+        const auto world = [&](int r) { return in_world_[static_cast<std::size_t>(r)]; };
+        return shared_->count({world(from), world(to)}, "messages", ahead);
+    }
     struct Elements {
         const void* data;
         std::size_t count;
@@ -274,7 +394,9 @@ class NcclComm final : public Comm {
     Comm& host_;
     Arena no_memory_;
     std::vector<ncclComm_t> own_;
+    std::vector<int> in_world_;  ///< the members' numbers there
     ncclComm_t whole_ = nullptr, inbox_ = nullptr;
+    std::shared_ptr<CallCounter> calls_, received_;
     Mail mail_;
     std::unique_ptr<Outbox> outbox_;
 };

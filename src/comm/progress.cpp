@@ -26,16 +26,14 @@ void Progress::begin_call(std::string call) {
     const std::lock_guard lock(mutex_);
     state_.call = std::move(call);
     state_.waiting = true;
-    done_ = {};
     ++state_.calls;
     changed_ = Clock::now();
 }
 
-void Progress::enqueue_call(std::string call, std::function<bool()> done) {
+void Progress::enqueue_call(std::string call) {
     const std::lock_guard lock(mutex_);
     state_.call = std::move(call);
-    state_.waiting = true;
-    done_ = std::move(done);
+    state_.waiting = false;
     ++state_.calls;
     changed_ = Clock::now();
 }
@@ -43,8 +41,12 @@ void Progress::enqueue_call(std::string call, std::function<bool()> done) {
 void Progress::end_call() {
     const std::lock_guard lock(mutex_);
     state_.waiting = false;
-    done_ = {};
     changed_ = Clock::now();
+}
+
+void Progress::watch_device(std::function<std::vector<DeviceCalls>()> calls) {
+    const std::lock_guard lock(mutex_);
+    device_ = std::move(calls);
 }
 
 void Progress::begin_wait(int rank) {
@@ -68,10 +70,24 @@ void Progress::finish() {
     state_.finished = true;
 }
 
-Progress::State Progress::now() const {
+/// Where the host goes on, the rank is where its device is.
+void Progress::add_device(State& state) {
+    state.device = device_();
+    std::int64_t moves = 0;
+    for (const DeviceCalls& calls : state.device) {
+        moves += calls.begun + calls.ended;
+        if (state_.waiting || !calls.open()) continue;
+        state.waiting = true;
+        state.call = calls.call;
+    }
+    if (moves != device_moves_ && !state_.waiting) changed_ = Clock::now();
+    device_moves_ = moves;
+}
+
+Progress::State Progress::now() {
     const std::lock_guard lock(mutex_);
     State state = state_;
-    if (state.waiting && done_) state.waiting = !done_();
+    if (device_) add_device(state);
     if (bytes_) state.sent = bytes_->sent, state.come = bytes_->come;
     state.seconds = std::chrono::duration<double>(Clock::now() - changed_).count();
     return state;

@@ -8,12 +8,24 @@
 namespace tera {
 namespace {
 
-bool idle(const Progress::State& s) { return s.finished || s.waits_for >= 0; }
+/// Can do nothing as long as the others do nothing.
+bool idle(const Progress::State& s, bool device_is_held_up) {
+    if (device_is_held_up) return true;
+    for (const DeviceCalls& calls : s.device) {
+        if (calls.given > calls.ended) return false;  // the device is on its way there
+    }
+    return s.finished || s.waits_for >= 0;
+}
+
+bool same_calls(const DeviceCalls& a, const DeviceCalls& b) {
+    return a.key == b.key && a.given == b.given && a.begun == b.begun && a.ended == b.ended;
+}
 
 /// Has done nothing since.
 bool same(const Progress::State& a, const Progress::State& b) {
     return a.finished == b.finished && a.waits_for == b.waits_for && a.waits == b.waits && a.sent == b.sent &&
-           a.come == b.come;
+           a.come == b.come &&
+           std::equal(a.device.begin(), a.device.end(), b.device.begin(), b.device.end(), same_calls);
 }
 
 }  // namespace
@@ -23,17 +35,26 @@ bool Standstill::found(const std::vector<Progress::State>& ranks, Clock::time_po
         before_ = ranks;
         since_ = now;
     }
-    std::int64_t on_the_way = 0, finished = 0;
-    for (const Progress::State& s : ranks) {
-        if (!idle(s)) return false;
+    const std::vector<bool> held = held_up(devices_of(ranks));
+    std::int64_t on_the_way = 0, finished = 0, with_device = 0;
+    for (std::size_t r = 0; r < ranks.size(); ++r) {
+        const Progress::State& s = ranks[r];
+        if (!idle(s, held[r])) return false;
         on_the_way += s.sent - s.come;
         finished += s.finished;
+        with_device += held[r];
     }
     if (finished == static_cast<std::int64_t>(ranks.size())) return false;  // the end of a run
     // What is sent to a rank that is done never comes, and says nothing.
-    const bool counts = finished == 0;
-    if (counts && on_the_way != 0) return false;
-    return std::chrono::duration<double>(now - since_).count() >= (counts ? 1 : 2) * seconds_;
+    if (finished == 0 && on_the_way != 0) return false;
+    const bool sure = finished == 0 && with_device == 0;
+    return std::chrono::duration<double>(now - since_).count() >= (sure ? 1 : 2) * seconds_;
+}
+
+std::vector<std::vector<DeviceCalls>> devices_of(const std::vector<Progress::State>& ranks) {
+    std::vector<std::vector<DeviceCalls>> devices;
+    for (const Progress::State& s : ranks) devices.push_back(s.device);
+    return devices;
 }
 
 std::string where_ranks_are(const std::vector<Progress::State>& ranks,

@@ -1,7 +1,9 @@
 // Standstill: ranks that wait for each other for ever, because their calls do not fit together. All of them wait for a
 // message (or are done with their work), none has moved for a while, and every byte that was sent has come: nothing can
-// ever happen again. A rank that computes, reads or writes is not waiting, and one whose device works is not either, so
-// no run is taken for stuck because it is slow.
+// ever happen again. A rank that computes, reads or writes is not waiting, so no run is taken for stuck because it is
+// slow. A rank with a device is waiting if the device is in calls of which none can end, because another member has not
+// come to it (comm/device_calls.h). As long as ranks give their devices calls in one common order somebody is not: the
+// one for whom the first of the open calls waits.
 #pragma once
 
 #include <functional>
@@ -26,6 +28,8 @@ class Standstill {
     std::vector<Progress::State> before_;
     Clock::time_point since_{};
 };
+
+std::vector<std::vector<DeviceCalls>> devices_of(const std::vector<Progress::State>& ranks);
 
 /// Who is in which call, the fewest first: they are the ones to look at.
 std::string where_ranks_are(const std::vector<Progress::State>& ranks,

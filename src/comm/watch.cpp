@@ -17,6 +17,31 @@ namespace {
 
 double seconds_since(Clock::time_point t) { return std::chrono::duration<double>(Clock::now() - t).count(); }
 
+void put_calls(Packet& p, const DeviceCalls& calls) {
+    p.put(static_cast<std::int64_t>(calls.key));
+    for (const std::int64_t n : {std::int64_t{calls.members}, calls.given, calls.begun, calls.ended, calls.ahead})
+        p.put(n);
+    p.put(calls.call);
+    p.put(static_cast<std::uint32_t>(calls.marks.size()));
+    for (const CallMark& mark : calls.marks) {
+        p.put(mark.number);
+        p.put(static_cast<std::int64_t>(mark.digest));
+    }
+}
+
+DeviceCalls get_calls(Packet& p) {
+    DeviceCalls calls;
+    calls.key = static_cast<std::uint64_t>(p.get<std::int64_t>());
+    calls.members = static_cast<int>(p.get<std::int64_t>());
+    for (std::int64_t* n : {&calls.given, &calls.begun, &calls.ended, &calls.ahead}) *n = p.get<std::int64_t>();
+    calls.call = p.get_text();
+    for (auto left = p.get<std::uint32_t>(); left > 0; --left) {
+        const auto number = p.get<std::int64_t>();
+        calls.marks.push_back({number, static_cast<std::uint64_t>(p.get<std::int64_t>())});
+    }
+    return calls;
+}
+
 Packet beat_packet(const Progress::State& s) {
     Packet p(Packet::Kind::beat);
     p.put(s.step);
@@ -26,6 +51,8 @@ Packet beat_packet(const Progress::State& s) {
     p.put(static_cast<std::int64_t>(s.seconds * 1000));
     p.put(std::int64_t{s.waits_for});
     for (const std::int64_t n : {s.waits, s.sent, s.come, std::int64_t{s.finished}}) p.put(n);
+    p.put(static_cast<std::uint32_t>(s.device.size()));
+    for (const DeviceCalls& calls : s.device) put_calls(p, calls);
     return p;
 }
 
@@ -39,6 +66,7 @@ Progress::State read_beat(Packet& p) {
     s.waits_for = static_cast<int>(p.get<std::int64_t>());
     for (std::int64_t* n : {&s.waits, &s.sent, &s.come}) *n = p.get<std::int64_t>();
     s.finished = p.get<std::int64_t>() != 0;
+    for (auto left = p.get<std::uint32_t>(); left > 0; --left) s.device.push_back(get_calls(p));
     return s;
 }
 
@@ -226,6 +254,7 @@ class Watch::Impl {
         }
         if (place_.rank != 0 || left_) return;
         const std::vector<Progress::State> states = all_states();
+        if (const std::optional<Misfit> misfit = find_misfit(devices_of(states))) return end_all(text_of(*misfit));
         if (standstill_.found(states, Clock::now()))
             return end_all(cat("collectives out of step: all ranks wait for each other since ", settings_.standstill_s,
                                " s, and nothing is on its way; ", where(states)));
@@ -239,6 +268,14 @@ class Watch::Impl {
             states.push_back(lines_[r].state);
         }
         return states;
+    }
+
+    std::string text_of(const Misfit& m) const {
+        const std::string which =
+            m.upto == m.after + 1 ? cat("call ", m.upto) : cat("one of the calls ", m.after + 1, " to ", m.upto);
+        return cat("collectives out of step: two of the ", m.members,
+                   " ranks of a group gave their devices different ones, ", which, " of that group; ", name_of(m.one),
+                   " is at ", m.one_call, ", ", name_of(m.other), " at ", m.other_call);
     }
 
     std::string where(const std::vector<Progress::State>& states) const {

@@ -6,7 +6,8 @@
 //   a rank gives no sign of life (stopped, its machine hangs)       after silent_s
 //   a rank says that it failed                                      at once, with its words
 //   ranks wait in a collective and one does not come                named after notice_s, ends the run after timeout_s
-//   all wait for each other, out of step (comm/standstill.h)        after standstill_s
+//   all wait for each other, out of step (comm/standstill.h)        after standstill_s, devices after twice that
+//   devices are given calls that differ (comm/device_calls.h)       with the next signs of life
 //   rank 0 itself                                                   the others find out the same way
 //
 // All remaining ranks then leave: settings.leave is called in each, from the watch's thread, with a text that names the

@@ -213,6 +213,45 @@ TEST(Watch, a_collective_too_many_on_one_group_is_named) {
                        "in all_reduce(sum) of 5 f32 over 4 ranks"});
 }
 
+/// A device on paper that was given these calls of a communicator of all, and has come so far.
+void pretend_device(ProcessWorld& world, const std::vector<std::string>& calls, std::int64_t begun,
+                    std::int64_t ended) {
+    CallLog log(1, world.comm().size(), 0);
+    for (const std::string& call : calls) {
+        log.add(call);
+        world.watch().progress().enqueue_call(call);
+    }
+    world.watch().progress().watch_device([=] { return std::vector<DeviceCalls>{log.seen(begun, ended)}; });
+}
+
+TEST(Watch, calls_of_devices_that_differ_are_named) {
+    const auto body = [](ProcessWorld& world) {
+        const bool other = world.comm().rank() == 2;
+        pretend_device(world, {"broadcast of 5 f32", other ? "all_gather of 5 f32" : "all_reduce of 5 f32"}, 2, 1);
+        sleep_ms(20000);
+    };
+    const auto ends = ProcessRanks(3, body, quick()).wait();
+    for (const RankEnd& end : ends) EXPECT_EQ(end.code, 1) << end.said;
+    expect_said(ends[0],
+                {"collectives out of step: two of the 3 ranks of a group gave their devices different ones, call 2",
+                 "rank 0 (" + host_name() + ") is at all_reduce of 5 f32, rank 2 (" + host_name() +
+                     ") at all_gather of 5 f32"});
+}
+
+TEST(Watch, devices_that_wait_for_each_other_are_named) {
+    const auto body = [](ProcessWorld& world) {
+        const bool left_out = world.comm().rank() == 2;
+        pretend_device(world, {"broadcast of 5 f32", "all_reduce of 5 f32"}, left_out ? 1 : 2, 1);
+        if (!left_out) sleep_ms(20000);
+        world.watch().progress().watch_device({});
+        world.comm().barrier();
+    };
+    const auto ends = ProcessRanks(3, body, quick()).wait();
+    for (const RankEnd& end : ends) EXPECT_EQ(end.code, 1) << end.said;
+    expect_said(ends[0],
+                {"out of step: all ranks wait for each other", "in all_reduce of 5 f32", "in barrier over 3 ranks"});
+}
+
 TEST(Watch, a_rank_that_is_done_too_early_is_named) {
     const auto body = [](ProcessWorld& world) {
         if (world.comm().rank() == 2) return;  // nobody has a connection to it that breaks

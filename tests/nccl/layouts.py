@@ -47,6 +47,11 @@ LAYOUTS = [
     ("pp4 untied", 4, f"{PP} 4 --untie-embeddings-and-output-weights"),
     ("tp2 sp, pp2", 4, f"{TP} 2 {SP} {PP} 2"),
     ("pp2 interleaved, dp2 zero", 4, f"{PP} 2 {INTERLEAVED} 1 {ZERO}"),
+    ("pp3, embedding and loss alone", 3,
+     f"{PP} 3 --decoder-first-pipeline-num-layers 0 --decoder-last-pipeline-num-layers 0"),
+    ("tp2, pp2, saved activations split", 4,
+     f"{TP} 2 {PP} 2 --recompute-granularity full --recompute-method uniform --recompute-num-layers 1 "
+     "--distribute-saved-activations"),
     ("tp2, cp2", 4, f"{TP} 2 {CP} 2"),
     ("cp2, dp2 zero", 4, f"{CP} 2 {ZERO}"),
     ("cp4", 4, f"{CP} 4"),
