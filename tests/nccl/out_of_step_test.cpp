@@ -116,14 +116,19 @@ TEST(NcclOutOfStep, groups_in_another_order) {
                        {"rank 1 (", "in all_reduce of 7 f32 over 2 ranks", "in all_reduce of 1000 f32 over 4 ranks"});
 }
 
+/// From rank 0 to rank 1, two on their way.
+void connect_mail(GpuRank& rank, std::int64_t count) {
+    Comm::Mail mail;
+    (rank.number() == 0 ? mail.to : mail.from) = 1 - rank.number();
+    mail.on_their_way = 2;
+    mail.bytes = static_cast<std::size_t>(count) * sizeof(float);
+    rank.all->connect_mail(mail);
+}
+
 TEST(NcclOutOfStep, a_message_that_nobody_sends) {
     NEED_GPU();
     const auto ends = run(2, [](GpuRank& rank) {
-        Comm::Mail mail;
-        (rank.number() == 0 ? mail.to : mail.from) = 1 - rank.number();
-        mail.on_their_way = 2;
-        mail.bytes = 4000;
-        rank.all->connect_mail(mail);
+        connect_mail(rank, 1000);
         for (int i = 0; i < 5; ++i) {
             if (rank.number() == 0) rank.all->send(rank.exec, rank.values(1000), 1);
             if (rank.number() == 1) rank.all->recv(rank.exec, rank.values(1000), 0);
@@ -135,17 +140,15 @@ TEST(NcclOutOfStep, a_message_that_nobody_sends) {
 
 TEST(NcclOutOfStep, messages_that_nobody_takes) {
     NEED_GPU();
+    constexpr std::int64_t large = 8 << 20;  // small ones fit into NCCL's own buffers
     const auto ends = run(2, [](GpuRank& rank) {
-        Comm::Mail mail;
-        (rank.number() == 0 ? mail.to : mail.from) = 1 - rank.number();
-        mail.on_their_way = 2;
-        mail.bytes = 4000;
-        rank.all->connect_mail(mail);
+        connect_mail(rank, large);
+        const Tensor message = rank.values(large);
         for (int i = 0; i < 5; ++i) {
-            if (rank.number() == 0) rank.all->send(rank.exec, rank.values(1000), 1);
+            if (rank.number() == 0) rank.all->send(rank.exec, message, 1);
         }
     });
-    expect_out_of_step(ends, {"in message of 1000 f32 over 2 ranks", "barrier"});
+    expect_out_of_step(ends, {cat("in message of ", large, " f32 over 2 ranks"), "barrier"});
 }
 
 }  // namespace
