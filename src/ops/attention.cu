@@ -45,7 +45,7 @@ __global__ void forward_kernel(Rows<T> o, A* lse, Rows<const T> q, Rows<const T>
         A higher = s > top ? s : top, shrink = exp_of(top - higher), p = exp_of(s - higher);
         top = higher;
         sum = sum * shrink + p;
-        A kept = n.dropout > 0 ? p * static_cast<A>(n.keep(b, h, row, key)) : p;
+        A kept = n.drops() ? p * static_cast<A>(n.keep(b, h, row, key)) : p;
         load_row(kr, v.at(n, key, b, g), K);
 #pragma unroll
         for (int j = 0; j < lanes_of; ++j) out[j] = out[j] * shrink + kept * kr[j];
@@ -73,7 +73,7 @@ __global__ void query_gradient(Rows<T> dq, A* delta, Rows<const T> d_o, Rows<con
     for (std::int64_t key = n.first_key(b, row); key < n.end_key(row); ++key) {
         load_row(other, v.at(n, key, b, g), K);
         A dp = dot_rows(dor, other);
-        if (n.dropout > 0) dp *= static_cast<A>(n.keep(b, h, row, key));
+        if (n.drops()) dp *= static_cast<A>(n.keep(b, h, row, key));
         load_row(other, k.at(n, key, b, g), K);
         A p = exp_of(dot_rows(qr, other) * static_cast<A>(n.scale) - shift),
           ds = p * (dp - d) * static_cast<A>(n.scale);
@@ -101,7 +101,7 @@ __global__ void key_gradient(Rows<T> dk, Rows<T> dv, const A* delta, Rows<const 
             load_row(dor, d_o.at(n, row, b, h), K);
             std::int64_t at = (b * n.H + h) * n.Sq + row;
             A p = exp_of(dot_rows(qr, kr) * static_cast<A>(n.scale) - lse[at]), dp = dot_rows(dor, vr), kept = p;
-            if (n.dropout > 0) {
+            if (n.drops()) {
                 A factor = static_cast<A>(n.keep(b, h, row, key));
                 kept = p * factor;
                 dp *= factor;

@@ -6,6 +6,7 @@
 #include <limits>
 #include <vector>
 
+#include "ops/attention_dropout.h"
 #include "ops/convert.h"
 #include "ops/gemm.h"
 #include "ops/vec_math.h"
@@ -43,6 +44,7 @@ struct Task {
     using A = acc_t<T>;
     const AttentionSpec& spec;
     std::int64_t b, g;
+    AttentionDropout dropout{spec};
 
     std::int64_t heads_per_group() const { return spec.H / spec.G; }
     std::int64_t shift() const { return spec.Sk - spec.Sq; }
@@ -78,18 +80,14 @@ struct Task {
 
     /// Multiplies the kept probabilities by 1/(1-p) and zeroes the others; p_row covers keys [k0, k1).
     void drop(A* p_row, std::int64_t h, std::int64_t q, std::int64_t k0, std::int64_t k1) const {
-        std::uint32_t threshold = dropout_threshold(spec.dropout);
-        A factor = static_cast<A>(1.0 / (1.0 - spec.dropout));
-        // Groups of four keys; the row is padded to a multiple of four so that a group never spans two rows.
-        const AttentionSpec::Whole& w = spec.whole;
-        std::int64_t keys = w.length ? w.length : spec.Sk, queries = w.length ? w.length : spec.Sq;
-        std::uint64_t groups = static_cast<std::uint64_t>((keys + 3) / 4);
-        std::uint64_t row = static_cast<std::uint64_t>((w.head + h) * queries + w.query.at(q)) * groups;
+        const A factor = static_cast<A>(dropout.factor());
+        const std::uint64_t first = dropout.first_call(h, q);
+        const SequencePiece& keys = spec.whole.key;
         for (std::int64_t k = k0; k < k1;) {
-            std::int64_t group = w.key.at(k) / 4;
-            U32x4 words = dropout_words(spec.site, spec.sample[b], row + static_cast<std::uint64_t>(group));
-            for (; k < k1 && w.key.at(k) / 4 == group; ++k)
-                p_row[k - k0] = words.v[w.key.at(k) % 4] < threshold ? A(0) : p_row[k - k0] * factor;
+            const std::int64_t four = keys.at(k) / 4;
+            const U32x4 words = dropout.words(spec.sample[b], first, k);
+            for (; k < k1 && keys.at(k) / 4 == four; ++k)
+                p_row[k - k0] = dropout.number(words, q, k) < dropout.threshold ? A(0) : p_row[k - k0] * factor;
         }
     }
 };

@@ -1,7 +1,7 @@
 // What our attention kernels share: sizes and masks, and where rows of heads lie.
 #pragma once
 
-#include "ops/attention.h"
+#include "ops/attention_dropout.h"
 #include "ops/cuda_types.cuh"
 
 namespace tera::ops::cuda {
@@ -11,27 +11,21 @@ struct Heads {
     double scale;
     bool causal;
     const std::int32_t* doc_start;
-    double dropout;
-    std::uint32_t threshold;
-    DropoutSite site;
+    AttentionDropout dropout;
     const std::int64_t* sample;
-    AttentionSpec::Whole whole;
 
     __device__ std::int64_t first_key(std::int64_t b, std::int64_t q) const {
-        return doc_start ? whole.key.before(doc_start[q * B + b]) : 0;
+        return doc_start ? dropout.whole.key.before(doc_start[q * B + b]) : 0;
     }
     __device__ std::int64_t end_key(std::int64_t q) const { return causal ? q + (Sk - Sq) + 1 : Sk; }
-    /// The generator's calls for a row of probabilities are numbered from here, one for each four keys of the whole.
-    __device__ std::uint64_t first_call(std::int64_t h, std::int64_t q) const {
-        const std::int64_t keys = whole.length ? whole.length : Sk, queries = whole.length ? whole.length : Sq;
-        return static_cast<std::uint64_t>((whole.head + h) * queries + whole.query.at(q)) *
-               static_cast<std::uint64_t>((keys + 3) / 4);
+    __device__ bool drops() const { return dropout.threshold > 0; }
+    /// A probability's random number.
+    __device__ std::uint32_t number(std::int64_t b, std::int64_t h, std::int64_t q, std::int64_t k) const {
+        return dropout.number(dropout.words(sample[b], dropout.first_call(h, q), k), q, k);
     }
     /// Factor on the probability: 0 or 1/(1-p).
     __device__ double keep(std::int64_t b, std::int64_t h, std::int64_t q, std::int64_t k) const {
-        const std::int64_t key = whole.key.at(k);
-        const U32x4 words = dropout_words(site, sample[b], first_call(h, q) + static_cast<std::uint64_t>(key / 4));
-        return words.v[key % 4] < threshold ? 0.0 : 1.0 / (1.0 - dropout);
+        return number(b, h, q, k) < dropout.threshold ? 0.0 : dropout.factor();
     }
 };
 
@@ -46,20 +40,7 @@ struct Rows {
 };
 
 inline Heads heads_of(const AttentionSpec& s) {
-    return {s.B,
-            s.Sq,
-            s.Sk,
-            s.H,
-            s.G,
-            s.K,
-            s.scale,
-            s.causal,
-            s.doc_start,
-            s.dropout,
-            dropout_threshold(s.dropout),
-            s.site,
-            s.sample,
-            s.whole};
+    return {s.B, s.Sq, s.Sk, s.H, s.G, s.K, s.scale, s.causal, s.doc_start, AttentionDropout(s), s.sample};
 }
 
 template <class T>

@@ -11,7 +11,8 @@ template <class T, int D>
 __global__ void __launch_bounds__(mma_threads)
     attention_forward_mma(Rows<T> o, float* lse, Rows<const T> q, Rows<const T> k, Rows<const T> v, Problem p) {
     constexpr int N = block_rows / 8;
-    using Rows64 = Tile<T, block_rows, D>;
+    using Queries = Tile<T, block_rows, D, Side::left>;
+    using Keys = Tile<T, block_rows, D, Side::right>;
     extern __shared__ __align__(16) unsigned char memory[];
     T* const shared = reinterpret_cast<T*>(memory);
     const Heads& n = p.n;
@@ -19,11 +20,11 @@ __global__ void __launch_bounds__(mma_threads)
                        g = h / (n.H / n.G);
     const std::int64_t q0 = tile * block_rows;
     const int warp = threadIdx.x / 32, K = static_cast<int>(n.K);
-    const std::int64_t row = q0 + warp * warp_rows + (threadIdx.x & 31) / 4;
-    const Sight seen = sight_of_block(n, b, q0), low = sight(n, b, row), high = sight(n, b, row + 8);
-    const Rows64 queries{shared};
-    const auto keys = [&](int turn) { return Rows64{shared + (1 + 2 * turn) * Rows64::elements}; };
-    const auto values = [&](int turn) { return Rows64{shared + (2 + 2 * turn) * Rows64::elements}; };
+    const std::int64_t row = q0 + warp * warp_rows + lane_row();
+    const Sight seen = sight_of_block(n, b, q0), first = sight(n, b, row), second = sight(n, b, row + 1);
+    const Queries queries{shared};
+    const auto keys = [&](int turn) { return Keys{shared + (1 + 2 * turn) * Keys::elements}; };
+    const auto values = [&](int turn) { return Keys{shared + (2 + 2 * turn) * Keys::elements}; };
     const auto fetch = [&](int k0, int turn) {
         keys(turn).load(k.at(n, 0, b, g), n.B * k.width, k0, n.Sk, K);
         values(turn).load(v.at(n, 0, b, g), n.B * v.width, k0, n.Sk, K);
@@ -32,7 +33,7 @@ __global__ void __launch_bounds__(mma_threads)
     float out[D / 8][4] = {}, top[2] = {-3.0e38f, -3.0e38f}, sum[2] = {};
     const float unit = p.scale * log2_of_e;
     const Draws draws(p, b);
-    const std::uint64_t first = n.dropout > 0 ? n.first_call(h, q0 + warp * warp_rows + drawn_row()) : 0;
+    const std::uint64_t first_call = n.drops() ? n.dropout.first_call(h, row) : 0;
     int k0 = seen.first / block_rows * block_rows, turn = 0;
     if (seen.end > 0) {
         queries.load(q.at(n, 0, b, h), n.B * q.width, q0, n.Sq, K);
@@ -53,8 +54,7 @@ __global__ void __launch_bounds__(mma_threads)
         for (int i = 0; i < N; ++i)
 #pragma unroll
             for (int e = 0; e < 4; ++e) {
-                const int key = k0 + i * 8 + 2 * (static_cast<int>(threadIdx.x) % 4) + (e & 1);
-                s[i][e] = (e < 2 ? low : high).sees(key) ? s[i][e] * unit : -INFINITY;
+                s[i][e] = (e < 2 ? first : second).sees(k0 + lane_column(i, e)) ? s[i][e] * unit : -INFINITY;
                 most[e / 2] = fmaxf(most[e / 2], s[i][e]);
             }
         float shrink[2];
@@ -76,7 +76,7 @@ __global__ void __launch_bounds__(mma_threads)
         for (int i = 0; i < D / 8; ++i)
 #pragma unroll
             for (int e = 0; e < 4; ++e) out[i][e] *= shrink[e / 2];
-        if (n.dropout > 0) drop(s, draws, first, k0);
+        if (n.drops()) drop(s, draws, first_call, h, row, k0);
         multiply<T>(out, s, values(turn));
         __syncthreads();
     }
@@ -85,10 +85,10 @@ __global__ void __launch_bounds__(mma_threads)
     for (int r = 0; r < 2; ++r) {
         sum[r] = over_row(sum[r], Sum{});
         inverse[r] = sum[r] > 0 ? p.factor / sum[r] : 0;  // else there was no key to see
-        if (threadIdx.x % 4 == 0 && row + 8 * r < n.Sq)
-            lse[(b * n.H + h) * n.Sq + row + 8 * r] = sum[r] > 0 ? ln2 * (top[r] + log2f(sum[r])) : -INFINITY;
+        if (threadIdx.x % 4 == 0 && row + r < n.Sq)
+            lse[(b * n.H + h) * n.Sq + row + r] = sum[r] > 0 ? ln2 * (top[r] + log2f(sum[r])) : -INFINITY;
     }
-    store_rows<T, D>(out, row < n.Sq ? o.at(n, row, b, h) : nullptr, row + 8 < n.Sq ? o.at(n, row + 8, b, h) : nullptr,
+    store_rows<T, D>(out, row < n.Sq ? o.at(n, row, b, h) : nullptr, row + 1 < n.Sq ? o.at(n, row + 1, b, h) : nullptr,
                      inverse[0], inverse[1], K);
 }
 

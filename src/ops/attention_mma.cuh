@@ -12,7 +12,6 @@ constexpr float log2_of_e = 1.4426950408889634f, ln2 = 0.6931471805599453f;
 /// Where keys here stand in the whole, as SequencePiece says it, in numbers that a multiprocessor is quick with.
 struct KeyPlaces {
     int offset, run, first, second;
-    bool aligned;  ///< four keys of one call of the generator are four neighbours here, from a multiple of four on
     __device__ unsigned at(int k) const {
         k += offset;
         return static_cast<unsigned>(k < run ? first + k : second + (k - run));
@@ -21,8 +20,9 @@ struct KeyPlaces {
 
 struct Problem {
     Heads n;
-    float scale, factor;  ///< factor: 1/(1 - dropout)
+    float scale, factor;  ///< factor: on what is kept
     KeyPlaces keys;
+    bool aligned;  ///< two queries and four keys of one call are neighbours here, from a multiple of two and four on
 };
 
 /// Keys [first, end) that a query sees.
@@ -38,56 +38,61 @@ __device__ inline Sight sight(const Heads& n, std::int64_t b, std::int64_t q) {
 /// What is dropped in one sample.
 struct Draws {
     const Problem& p;
+    std::int64_t b;
     std::int64_t sample;
-    __device__ Draws(const Problem& problem, std::int64_t b)
-        : p(problem), sample(problem.n.dropout > 0 ? problem.n.sample[b] : 0) {}
+    __device__ Draws(const Problem& problem, std::int64_t at)
+        : p(problem), b(at), sample(p.n.drops() ? p.n.sample[b] : 0) {}
 
-    /// Which of the keys k .. k + 3 are kept, a bit each, in the row whose calls are numbered from `first` on.
-    __device__ unsigned of_four(std::uint64_t first, int k) const {
-        unsigned bits = 0;
-        if (p.keys.aligned) {
-            const U32x4 words = dropout_words(p.n.site, sample, first + p.keys.at(k) / 4);
-#pragma unroll
-            for (int i = 0; i < 4; ++i) bits |= words.v[i] >= p.n.threshold ? 1u << i : 0u;
-            return bits;
-        }
-        for (int i = 0; i < 4; ++i) {
-            const unsigned key = p.keys.at(k + i);
-            bits |= dropout_words(p.n.site, sample, first + key / 4).v[key % 4] >= p.n.threshold ? 1u << i : 0u;
-        }
-        return bits;
+    /// The numbers of queries q and q + 1 with keys k .. k + 3, as one call gives them; q's calls begin with `first`.
+    __device__ U32x4 of_eight(std::uint64_t first, std::int64_t h, std::int64_t q, int k) const {
+        return p.aligned ? dropout_words(p.n.dropout.site, sample, first + p.keys.at(k) / 4) : one_by_one(h, q, k);
+    }
+    /// Whether what has the lower (0) or the higher (1) half of the word is kept.
+    __device__ bool keeps(unsigned word, int half) const {
+        return (half ? word : word << 16) >= p.n.dropout.threshold << 16;
+    }
+
+  private:
+    __device__ U32x4 one_by_one(std::int64_t h, std::int64_t q, int k) const {
+        U32x4 words = {};
+#pragma unroll 1
+        for (int i = 0; i < 8; ++i) words.v[i / 2] |= p.n.number(b, h, q + i / 4, k + i % 4) << (i % 2 * 16);
+        return words;
     }
 };
 
-/// Which of a warp's 16 queries this lane draws for, in drop().
-__device__ inline int drawn_row() { return static_cast<int>(threadIdx.x & 31) / 4 + 8 * (threadIdx.x & 1); }
-
-/// Zeroes what is dropped of x [16, 8 N], whose rows are queries and columns keys from k on. Neighbouring lanes need
-/// the same words: each draws those of one of the two rows, the one whose calls are numbered from `first` on.
+/// Zeroes what is dropped of x [16, 8 N], whose rows are queries and columns keys from k on; this lane's first query is
+/// q, whose calls begin with `first`.
 template <int N>
-__device__ inline void drop(float (&x)[N][4], const Draws& draws, std::uint64_t first, int k) {
-    const int t = threadIdx.x % 4, odd = t & 1;
+__device__ inline void drop(float (&x)[N][4], const Draws& draws, std::uint64_t first, std::int64_t h, std::int64_t q,
+                            int k) {
 #pragma unroll
-    for (int n = 0; n < N; ++n) {
-        const unsigned mine = draws.of_four(first, k + n * 8 + t / 2 * 4);
-        const unsigned other = __shfl_xor_sync(0xffffffffu, mine, 1);
-        const unsigned low = (odd ? other : mine) >> (2 * odd), high = (odd ? mine : other) >> (2 * odd);
-        x[n][0] = low & 1 ? x[n][0] : 0;
-        x[n][1] = low & 2 ? x[n][1] : 0;
-        x[n][2] = high & 1 ? x[n][2] : 0;
-        x[n][3] = high & 2 ? x[n][3] : 0;
+    for (int n = 0; n < N; n += 2) {
+        const U32x4 words = draws.of_eight(first, h, q, k + lane_column(n, 0));
+#pragma unroll
+        for (int e = 0; e < 4; ++e) {
+            x[n][e] = draws.keeps(words.v[e / 2 * 2], e % 2) ? x[n][e] : 0;
+            x[n + 1][e] = draws.keeps(words.v[e / 2 * 2 + 1], e % 2) ? x[n + 1][e] : 0;
+        }
     }
 }
 
-/// The same where rows are 16 keys from k on and columns eight queries, each with its first call: bit i of the result
-/// is element i. Four lanes share the words of four keys: each draws those of one of the four places.
-__device__ inline unsigned kept_transposed(const Draws& draws, const std::uint64_t* first, int k) {
-    const int lane = threadIdx.x & 31, g = lane / 4, t = lane % 4, r = g & 3;
-    const unsigned mine = draws.of_four(first[2 * t + (r & 1)], k + (g & 4) + (r & 2) * 4);
-    unsigned bits = 0;
+/// The same where rows are 16 keys from k on and columns 16 queries from q on, with the first call of each two: a word
+/// for each of this lane's four queries, which has the numbers of its two keys. Of a call's four keys the lane has two
+/// and a neighbour the others: each makes the call of two of the queries, and they exchange what the other needs.
+__device__ inline U32x4 words_transposed(const Draws& draws, const std::uint64_t* first, std::int64_t h, std::int64_t q,
+                                         int k) {
+    const int lane = threadIdx.x & 31, g = lane / 4;
+    const bool odd = g % 2;
+    const int pair = lane % 4 * 2 + odd;
+    const U32x4 mine = draws.of_eight(first[pair], h, q + 2 * pair, k + g / 2 * 4);
+    unsigned own[2], other[2];
 #pragma unroll
-    for (int i = 0; i < 4; ++i) bits |= (__shfl_sync(0xffffffffu, mine, (lane & ~12) | i << 2) >> r & 1) << i;
-    return bits;
+    for (int i = 0; i < 2; ++i) {
+        own[i] = odd ? mine.v[2 * i + 1] : mine.v[2 * i];
+        other[i] = __shfl_xor_sync(0xffffffffu, odd ? mine.v[2 * i] : mine.v[2 * i + 1], 4);
+    }
+    return odd ? U32x4{{other[0], other[1], own[0], own[1]}} : U32x4{{own[0], own[1], other[0], other[1]}};
 }
 
 /// Over the four lanes that share a row.
@@ -110,17 +115,19 @@ __device__ inline Sight sight_of_block(const Heads& n, std::int64_t b, std::int6
     return {range[0], range[1]};
 }
 
-/// Writes rows g and g + 8 of x [16,D], times two factors, into two rows of the output.
+/// Writes this lane's two rows of x [16,D], times two factors, into two rows of the output.
 template <class T, int D>
-__device__ inline void store_rows(const float (&x)[D / 8][4], T* low, T* high, float by_low, float by_high, int K) {
+__device__ inline void store_rows(const float (&x)[D / 8][4], T* first, T* second, float by_first, float by_second,
+                                  int K) {
     const int t = threadIdx.x % 4;
 #pragma unroll
     for (int n = 0; n < D / 8; ++n) {
         const int col = n * 8 + 2 * t;
         if (col >= K) continue;
-        const unsigned a = two<T>(x[n][0] * by_low, x[n][1] * by_low), b = two<T>(x[n][2] * by_high, x[n][3] * by_high);
-        if (low) memcpy(low + col, &a, sizeof a);
-        if (high) memcpy(high + col, &b, sizeof b);
+        const unsigned a = two<T>(x[n][0] * by_first, x[n][1] * by_first),
+                       b = two<T>(x[n][2] * by_second, x[n][3] * by_second);
+        if (first) memcpy(first + col, &a, sizeof a);
+        if (second) memcpy(second + col, &b, sizeof b);
     }
 }
 
@@ -135,14 +142,20 @@ inline bool mma_applies(const AttentionSpec& s, DType dtype) {
            s.B * s.H < 65536;
 }
 
+/// Whether neighbours that begin at a multiple of n here do so in the whole.
+inline bool aligned(const SequencePiece& piece, std::int64_t n) {
+    return (piece.offset | piece.run | piece.first | piece.second) % n == 0;
+}
+
 inline Problem problem_of(const AttentionSpec& s) {
     const SequencePiece& key = s.whole.key;
     const auto small = [](std::int64_t x) { return static_cast<int>(std::min<std::int64_t>(x, INT32_MAX / 2)); };
-    return {heads_of(s),
+    const Heads heads = heads_of(s);
+    return {heads,
             static_cast<float>(s.scale),
-            static_cast<float>(1 / (1 - s.dropout)),
-            {small(key.offset), small(key.run), small(key.first), small(key.second),
-             (key.offset | key.run | key.first | key.second) % 4 == 0}};
+            static_cast<float>(heads.dropout.factor()),
+            {small(key.offset), small(key.run), small(key.first), small(key.second)},
+            aligned(s.whole.query, 2) && aligned(key, 4)};
 }
 
 /// Calls f with the smallest width that has room for a head.

@@ -32,7 +32,8 @@ __global__ void __launch_bounds__(mma_threads)
     attention_query_gradient_mma(Rows<T> dq, const float* delta, const float* lse, Rows<const T> d_o, Rows<const T> q,
                                  Rows<const T> k, Rows<const T> v, Problem p) {
     constexpr int N = block_rows / 8;
-    using Rows64 = Tile<T, block_rows, D>;
+    using Queries = Tile<T, block_rows, D, Side::left>;
+    using Keys = Tile<T, block_rows, D, Side::right>;
     extern __shared__ __align__(16) unsigned char memory[];
     T* const shared = reinterpret_cast<T*>(memory);
     const Heads& n = p.n;
@@ -40,13 +41,13 @@ __global__ void __launch_bounds__(mma_threads)
                        g = h / (n.H / n.G);
     const std::int64_t q0 = tile * block_rows;
     const int warp = threadIdx.x / 32, K = static_cast<int>(n.K);
-    const std::int64_t row = q0 + warp * warp_rows + (threadIdx.x & 31) / 4, at = (b * n.H + h) * n.Sq + row;
-    const Sight seen = sight_of_block(n, b, q0), low = sight(n, b, row), high = sight(n, b, row + 8);
-    const float shift[2] = {row < n.Sq ? lse[at] * log2_of_e : 0, row + 8 < n.Sq ? lse[at + 8] * log2_of_e : 0};
-    const float mean[2] = {row < n.Sq ? delta[at] : 0, row + 8 < n.Sq ? delta[at + 8] : 0};
-    const Rows64 queries{shared}, d_out{shared + Rows64::elements};
-    const auto keys = [&](int turn) { return Rows64{shared + (2 + 2 * turn) * Rows64::elements}; };
-    const auto values = [&](int turn) { return Rows64{shared + (3 + 2 * turn) * Rows64::elements}; };
+    const std::int64_t row = q0 + warp * warp_rows + lane_row(), at = (b * n.H + h) * n.Sq + row;
+    const Sight seen = sight_of_block(n, b, q0), first = sight(n, b, row), second = sight(n, b, row + 1);
+    const float shift[2] = {row < n.Sq ? lse[at] * log2_of_e : 0, row + 1 < n.Sq ? lse[at + 1] * log2_of_e : 0};
+    const float mean[2] = {row < n.Sq ? delta[at] : 0, row + 1 < n.Sq ? delta[at + 1] : 0};
+    const Queries queries{shared}, d_out{shared + Queries::elements};
+    const auto keys = [&](int turn) { return Keys{shared + (2 + 2 * turn) * Keys::elements}; };
+    const auto values = [&](int turn) { return Keys{shared + (3 + 2 * turn) * Keys::elements}; };
     const auto fetch = [&](int k0, int turn) {
         keys(turn).load(k.at(n, 0, b, g), n.B * k.width, k0, n.Sk, K);
         values(turn).load(v.at(n, 0, b, g), n.B * v.width, k0, n.Sk, K);
@@ -55,7 +56,7 @@ __global__ void __launch_bounds__(mma_threads)
     float out[D / 8][4] = {};
     const float unit = p.scale * log2_of_e;
     const Draws draws(p, b);
-    const std::uint64_t first = n.dropout > 0 ? n.first_call(h, q0 + warp * warp_rows + drawn_row()) : 0;
+    const std::uint64_t first_call = n.drops() ? n.dropout.first_call(h, row) : 0;
     int k0 = seen.first / block_rows * block_rows, turn = 0;
     if (seen.end > 0) {
         queries.load(q.at(n, 0, b, h), n.B * q.width, q0, n.Sq, K);
@@ -73,20 +74,20 @@ __global__ void __launch_bounds__(mma_threads)
         float s[N][4] = {}, dp[N][4] = {};
         multiply_transposed<T>(s, queries, warp * warp_rows, keys(turn));
         multiply_transposed<T>(dp, d_out, warp * warp_rows, values(turn));
-        if (n.dropout > 0) drop(dp, draws, first, k0);
+        if (n.drops()) drop(dp, draws, first_call, h, row, k0);
 #pragma unroll
         for (int i = 0; i < N; ++i)
 #pragma unroll
             for (int e = 0; e < 4; ++e) {
-                const int key = k0 + i * 8 + 2 * (static_cast<int>(threadIdx.x) % 4) + (e & 1);
-                const float prob = (e < 2 ? low : high).sees(key) ? exp2_of(s[i][e] * unit - shift[e / 2]) : 0;
+                const bool sees = (e < 2 ? first : second).sees(k0 + lane_column(i, e));
+                const float prob = sees ? exp2_of(s[i][e] * unit - shift[e / 2]) : 0;
                 s[i][e] = prob * (dp[i][e] * p.factor - mean[e / 2]);
             }
         multiply<T>(out, s, keys(turn));
         __syncthreads();
     }
     store_rows<T, D>(out, row < n.Sq ? dq.at(n, row, b, h) : nullptr,
-                     row + 8 < n.Sq ? dq.at(n, row + 8, b, h) : nullptr, p.scale, p.scale, K);
+                     row + 1 < n.Sq ? dq.at(n, row + 1, b, h) : nullptr, p.scale, p.scale, K);
 }
 
 /// What a tile of queries is beside its rows.
@@ -94,7 +95,7 @@ template <int R>
 struct QueryNumbers {
     float shift[R], mean[R];
     Sight sight[R];
-    std::uint64_t first_call[R];
+    std::uint64_t first_call[R / 2];  ///< of each two
 };
 
 template <class T, int D>
@@ -102,8 +103,8 @@ __global__ void __launch_bounds__(mma_threads)
     attention_key_gradient_mma(Rows<T> dk, Rows<T> dv, const float* delta, const float* lse, Rows<const T> d_o,
                                Rows<const T> q, Rows<const T> k, Rows<const T> v, Problem p) {
     constexpr int R = query_rows<D>, N = R / 8;
-    using Keys = Tile<T, block_rows, D>;
-    using Queries = Tile<T, R, D>;
+    using Keys = Tile<T, block_rows, D, Side::left>;
+    using Queries = Tile<T, R, D, Side::right>;
     extern __shared__ __align__(16) unsigned char memory[];
     __shared__ QueryNumbers<R> numbers[2];
     T* const shared = reinterpret_cast<T*>(memory);
@@ -111,18 +112,20 @@ __global__ void __launch_bounds__(mma_threads)
     const std::int64_t b = blockIdx.y / n.G, g = blockIdx.y % n.G, per_group = n.H / n.G;
     const int k0 = static_cast<int>(blockIdx.x) * block_rows, warp = threadIdx.x / 32, K = static_cast<int>(n.K);
     const int tiles = static_cast<int>((n.Sq + R - 1) / R), items = static_cast<int>(per_group) * tiles;
-    const int key = k0 + warp * warp_rows + static_cast<int>(threadIdx.x & 31) / 4;
+    const int warp_key = k0 + warp * warp_rows, key = warp_key + lane_row();
     const Keys keys{shared}, values{shared + Keys::elements};
     const auto queries = [&](int turn) { return Queries{shared + 2 * Keys::elements + 2 * turn * Queries::elements}; };
     const auto d_out = [&](int turn) {
         return Queries{shared + 2 * Keys::elements + (2 * turn + 1) * Queries::elements};
     };
+    const auto head_of = [&](int item) { return g * per_group + item / tiles; };
+    const auto first_query = [&](int item) { return std::int64_t{item % tiles} * R; };
     /// The next tile of queries, of any of the heads, from which one of these keys is seen.
     const auto next = [&](int item) {
         for (; item < items; ++item) {
             bool any = false;
             if (threadIdx.x < R) {
-                const Sight s = sight(n, b, std::int64_t{item % tiles} * R + threadIdx.x);
+                const Sight s = sight(n, b, first_query(item) + threadIdx.x);
                 any = s.first < k0 + block_rows && s.end > k0 && s.end > s.first;
             }
             if (__syncthreads_or(any)) return item;
@@ -130,7 +133,7 @@ __global__ void __launch_bounds__(mma_threads)
         return items;
     };
     const auto fetch = [&](int item, int turn) {
-        const std::int64_t h = g * per_group + item / tiles, q0 = std::int64_t{item % tiles} * R;
+        const std::int64_t h = head_of(item), q0 = first_query(item);
         queries(turn).load(q.at(n, 0, b, h), n.B * q.width, q0, n.Sq, K);
         d_out(turn).load(d_o.at(n, 0, b, h), n.B * d_o.width, q0, n.Sq, K);
         __pipeline_commit();
@@ -139,7 +142,7 @@ __global__ void __launch_bounds__(mma_threads)
             numbers[turn].sight[i] = sight(n, b, q0 + i);
             numbers[turn].shift[i] = q0 + i < n.Sq ? lse[at] * log2_of_e : 0;
             numbers[turn].mean[i] = q0 + i < n.Sq ? delta[at] : 0;
-            if (n.dropout > 0) numbers[turn].first_call[i] = n.first_call(h, q0 + i);
+            if (n.drops() && i % 2 == 0) numbers[turn].first_call[i / 2] = n.dropout.first_call(h, q0 + i);
         }
     };
     float sum_k[D / 8][4] = {}, sum_v[D / 8][4] = {};
@@ -161,20 +164,23 @@ __global__ void __launch_bounds__(mma_threads)
         }
         __syncthreads();
         const QueryNumbers<R>& of = numbers[turn];
+        const std::int64_t h = head_of(item), q0 = first_query(item);
+        U32x4 words = {};
         float s[N][4] = {}, dp[N][4] = {};
         multiply_transposed<T>(s, keys, warp * warp_rows, queries(turn));
         multiply_transposed<T>(dp, values, warp * warp_rows, d_out(turn));
 #pragma unroll
         for (int i = 0; i < N; ++i) {
-            const unsigned kept =
-                n.dropout > 0 ? kept_transposed(draws, of.first_call + i * 8, k0 + warp * warp_rows) : 15u;
+            if (n.drops() && i % 2 == 0)
+                words = words_transposed(draws, of.first_call + i * 4, h, q0 + i * 8, warp_key);
 #pragma unroll
             for (int e = 0; e < 4; ++e) {
-                const int column = i * 8 + 2 * (static_cast<int>(threadIdx.x) % 4) + (e & 1);
-                const bool sees = of.sight[column].sees(key + (e < 2 ? 0 : 8)), keep = kept >> e & 1;
+                const int column = lane_column(i, e);
+                const bool sees = of.sight[column].sees(key + e / 2),
+                           keeps = draws.keeps(words.v[i % 2 * 2 + e % 2], e / 2);
                 const float prob = sees ? exp2_of(s[i][e] * unit - of.shift[column]) : 0;
-                dp[i][e] = prob * ((keep ? dp[i][e] * p.factor : 0) - of.mean[column]);
-                s[i][e] = keep ? prob : 0;
+                dp[i][e] = prob * ((keeps ? dp[i][e] * p.factor : 0) - of.mean[column]);
+                s[i][e] = keeps ? prob : 0;
             }
         }
         multiply<T>(sum_v, s, d_out(turn));
@@ -183,10 +189,10 @@ __global__ void __launch_bounds__(mma_threads)
         item = following;
         turn ^= 1;
     }
-    const bool low = key < n.Sk, high = key + 8 < n.Sk;
-    store_rows<T, D>(sum_k, low ? dk.at(n, key, b, g) : nullptr, high ? dk.at(n, key + 8, b, g) : nullptr, p.scale,
+    const bool first = key < n.Sk, second = key + 1 < n.Sk;
+    store_rows<T, D>(sum_k, first ? dk.at(n, key, b, g) : nullptr, second ? dk.at(n, key + 1, b, g) : nullptr, p.scale,
                      p.scale, K);
-    store_rows<T, D>(sum_v, low ? dv.at(n, key, b, g) : nullptr, high ? dv.at(n, key + 8, b, g) : nullptr, p.factor,
+    store_rows<T, D>(sum_v, first ? dv.at(n, key, b, g) : nullptr, second ? dv.at(n, key + 1, b, g) : nullptr, p.factor,
                      p.factor, K);
 }
 

@@ -321,7 +321,8 @@ TEST_P(CudaOps, attention) {
                    // Several tiles of our own kernels, with what cuDNN's cannot do.
                    Case{2, 200, 200, 4, 2, 64, true, true, 0.1}, Case{1, 150, 150, 4, 1, 128, true, true, 0.2},
                    Case{2, 131, 131, 3, 3, 96, false, false, 0.1}, Case{1, 70, 150, 2, 2, 40, true, true, 0.5},
-                   Case{1, 129, 66, 2, 1, 128, false, false, 0.1}}) {
+                   Case{1, 129, 66, 2, 1, 128, false, false, 0.1}, Case{1, 65, 65, 2, 2, 64, false, true, 0.3},
+                   Case{2, 77, 77, 6, 2, 96, true, true, 0.2}}) {
         std::int64_t width = (s.H + 2 * s.G) * s.K, kv = s.G * s.K;
         Tensor q = w_.random(GetParam(), {s.Sq * s.B, width}), kvs = w_.random(GetParam(), {s.Sk * s.B, 2 * kv}),
                d_o = w_.random(GetParam(), {s.Sq * s.B, s.H * s.K});

@@ -28,6 +28,8 @@ MUTANTS = [
     ("src/ops/attention_cpu.cpp", "task.drop(drow + lo, h, q0 + i, k0 + lo, k0 + hi);", "", "test_ops", "*AttentionGradient*"),
     ("src/ops/attention_cpu.cpp", "if (!spec.doc_start) return 0;", "if (q >= 0) return 0;", "test_ops", "*attention*"),
     ("src/ops/attention_cpu.cpp", "std::int64_t h = task.g * task.heads_per_group() + r;", "std::int64_t h = r * task.spec.G + task.g;", "test_ops", "*attention*"),
+    ("src/ops/attention_dropout.h", ">> (at % 2 * 16) & 0xffffu", "& 0xffffu", "test_ops", "AttentionDropout*"),
+    ("src/ops/attention_dropout.h", "whole.query.at(q) % 2 * 4 + ", "", "test_ops", "AttentionDropout*"),
     ("src/ops/activation_cpu.cpp", "s * (A(1) + x * (A(1) - s))", "s * (A(1) + x)", "test_ops", "*ActivationGradient*"),
     ("src/ops/activation_cpu.cpp", "(A(1) + A(3 * 0.044715) * x * x)", "(A(1) + A(0.044715) * x * x)", "test_ops", "*ActivationGradient*"),
     ("src/ops/cross_entropy_cpu.cpp", "z[label] -= weight;", "z[label] += weight;", "test_ops", "*cross_entropy*"),
