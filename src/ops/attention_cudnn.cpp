@@ -69,8 +69,12 @@ void as_output(const std::shared_ptr<Attributes>& t, std::int64_t uid, const Att
                std::int64_t S, std::int64_t width) {
     t->set_uid(uid).set_output(true).set_dim({s.B, heads, S, s.K}).set_stride({width, s.K, s.B * width, 1});
 }
-std::vector<std::int64_t> stats_dim(const AttentionSpec& s) { return {s.B, s.H, s.Sq, 1}; }
-std::vector<std::int64_t> stats_stride(const AttentionSpec& s) { return {s.H * s.Sq, s.Sq, 1, 1}; }
+Attributes& as_stats(Attributes& t, const AttentionSpec& s) {
+    return t.set_uid(uid_stats)
+        .set_data_type(fe::DataType_t::FLOAT)
+        .set_dim({s.B, s.H, s.Sq, 1})
+        .set_stride({s.H * s.Sq, s.Sq, 1, 1});
+}
 
 std::shared_ptr<Graph> new_graph(DType dtype) {
     auto graph = std::make_shared<Graph>();
@@ -134,103 +138,100 @@ void* pointer(const HeadRows<Tensor>& r) {
     return r.data.data + static_cast<std::size_t>(r.offset) * size_of(r.data.dtype);
 }
 
+/// What forward and backward are asked with.
+struct Operands {
+    const Exec& exec;
+    const AttentionSpec& s;
+    HeadRows<ConstTensor> q, k, v;
+    const AttentionOut& out;
+
+    std::shared_ptr<Attributes> q_of(Graph& g) const { return tensor(g, uid_q, s, s.H, s.Sq, q.data.cols()); }
+    std::shared_ptr<Attributes> k_of(Graph& g) const { return tensor(g, uid_k, s, s.G, s.Sk, k.data.cols()); }
+    std::shared_ptr<Attributes> v_of(Graph& g) const { return tensor(g, uid_v, s, s.G, s.Sk, v.data.cols()); }
+
+    template <class Options>
+    Options options(const char* name) const {
+        Options options;
+        options.set_name(name).set_attn_scale(static_cast<float>(s.scale));
+        if (s.causal)
+            options.set_diagonal_alignment(fe::DiagonalAlignment_t::TOP_LEFT).set_diagonal_band_right_bound(0);
+        return options;
+    }
+
+    /// Runs the graph that build(graph) makes, or made when it was met first; backward has gradients, each with its
+    /// uid.
+    template <class Build>
+    void run(std::array<std::int64_t, 3> gradient_widths, const Pointers& gradients, const Build& build) const {
+        const DType dtype = q.data.dtype;
+        const bool backward = !gradients.empty();
+        Plans& plans = plans_of(*exec.gpu);
+        const auto [dq, dk, dv] = gradient_widths;
+        Planned& planned = plans.graphs[{{s.B, s.Sq, s.Sk, s.H, s.G, s.K},
+                                         {q.data.cols(), k.data.cols(), v.data.cols(), out.o.cols(), dq, dk, dv},
+                                         dtype,
+                                         s.causal,
+                                         s.scale,
+                                         backward,
+                                         exec.gpu->deterministic}];
+        if (!planned.graph) {
+            auto graph = new_graph(dtype);
+            build(*graph);
+            check(graph->build(plans.handle, {fe::HeurMode_t::A}), backward ? "planning backward" : "planning forward");
+            planned.graph = graph;
+        }
+        Pointers pointers{{uid_q, pointer(q)},
+                          {uid_k, pointer(k)},
+                          {uid_v, pointer(v)},
+                          {uid_o, out.o.data},
+                          {uid_stats, out.lse.data}};
+        pointers.insert(gradients.begin(), gradients.end());
+        cuda::run(exec, plans, planned, pointers);
+    }
+};
+
 }  // namespace
 
 bool cudnn_attention(const Exec& exec, const AttentionSpec& s, const AttentionOut& out, HeadRows<ConstTensor> q,
                      HeadRows<ConstTensor> k, HeadRows<ConstTensor> v) {
-    DType dtype = q.data.dtype;
-    if (!applies(s, dtype)) return false;
+    if (!applies(s, q.data.dtype)) return false;
     if (exec.gpu->on_paper) return true;
-    Plans& plans = plans_of(*exec.gpu);
-    Key key{{s.B, s.Sq, s.Sk, s.H, s.G, s.K},
-            {q.data.cols(), k.data.cols(), v.data.cols(), out.o.cols(), 0, 0, 0},
-            dtype,
-            s.causal,
-            s.scale,
-            false,
-            exec.gpu->deterministic};
-    Planned& planned = plans.graphs[key];
-    if (!planned.graph) {
-        auto g = new_graph(dtype);
-        auto options = fe::graph::SDPA_attributes()
-                           .set_name("attention")
-                           .set_generate_stats(true)
-                           .set_attn_scale(static_cast<float>(s.scale));
-        if (s.causal)
-            options.set_diagonal_alignment(fe::DiagonalAlignment_t::TOP_LEFT).set_diagonal_band_right_bound(0);
-        auto [o, stats] =
-            g->sdpa(tensor(*g, uid_q, s, s.H, s.Sq, q.data.cols()), tensor(*g, uid_k, s, s.G, s.Sk, k.data.cols()),
-                    tensor(*g, uid_v, s, s.G, s.Sk, v.data.cols()), options);
+    const Operands operands{exec, s, q, k, v, out};
+    operands.run({}, {}, [&](Graph& g) {
+        auto options = operands.options<fe::graph::SDPA_attributes>("attention");
+        options.set_generate_stats(true);
+        auto [o, stats] = g.sdpa(operands.q_of(g), operands.k_of(g), operands.v_of(g), options);
         as_output(o, uid_o, s, s.H, s.Sq, out.o.cols());
-        stats->set_uid(uid_stats)
-            .set_output(true)
-            .set_data_type(fe::DataType_t::FLOAT)
-            .set_dim(stats_dim(s))
-            .set_stride(stats_stride(s));
-        check(g->build(plans.handle, {fe::HeurMode_t::A}), "planning forward");
-        planned.graph = g;
-    }
-    run(exec, plans, planned,
-        {{uid_q, pointer(q)},
-         {uid_k, pointer(k)},
-         {uid_v, pointer(v)},
-         {uid_o, out.o.data},
-         {uid_stats, out.lse.data}});
+        as_stats(*stats, s).set_output(true);
+    });
     return true;
 }
 
 bool cudnn_attention_backward(const Exec& exec, const AttentionSpec& s, const AttentionGrads& grads, ConstTensor d_o,
                               HeadRows<ConstTensor> q, HeadRows<ConstTensor> k, HeadRows<ConstTensor> v,
                               const AttentionOut& out) {
-    DType dtype = q.data.dtype;
-    if (!applies(s, dtype)) return false;
+    if (!applies(s, q.data.dtype)) return false;
     if (exec.gpu->on_paper) {
         take_expected_workspace(exec, s);
         return true;
     }
-    Plans& plans = plans_of(*exec.gpu);
-    Key key{{s.B, s.Sq, s.Sk, s.H, s.G, s.K},
-            {q.data.cols(), k.data.cols(), v.data.cols(), out.o.cols(), grads.dq.data.cols(), grads.dk.data.cols(),
-             grads.dv.data.cols()},
-            dtype,
-            s.causal,
-            s.scale,
-            true,
-            exec.gpu->deterministic};
-    Planned& planned = plans.graphs[key];
-    if (!planned.graph) {
-        auto g = new_graph(dtype);
-        auto options = fe::graph::SDPA_backward_attributes()
-                           .set_name("attention_backward")
-                           .set_attn_scale(static_cast<float>(s.scale));
-        if (s.causal)
-            options.set_diagonal_alignment(fe::DiagonalAlignment_t::TOP_LEFT).set_diagonal_band_right_bound(0);
+    const Operands operands{exec, s, q, k, v, out};
+    const std::int64_t dq_width = grads.dq.data.cols(), dk_width = grads.dk.data.cols(),
+                       dv_width = grads.dv.data.cols();
+    const Pointers gradients{{uid_do, const_cast<std::byte*>(d_o.data)},
+                             {uid_dq, pointer(grads.dq)},
+                             {uid_dk, pointer(grads.dk)},
+                             {uid_dv, pointer(grads.dv)}};
+    operands.run({dq_width, dk_width, dv_width}, gradients, [&](Graph& g) {
+        auto options = operands.options<fe::graph::SDPA_backward_attributes>("attention_backward");
         options.set_deterministic_algorithm(exec.gpu->deterministic);
-        auto stats = g->tensor(Attributes()
-                                   .set_uid(uid_stats)
-                                   .set_data_type(fe::DataType_t::FLOAT)
-                                   .set_dim(stats_dim(s))
-                                   .set_stride(stats_stride(s)));
-        auto [dq, dk, dv] = g->sdpa_backward(
-            tensor(*g, uid_q, s, s.H, s.Sq, q.data.cols()), tensor(*g, uid_k, s, s.G, s.Sk, k.data.cols()),
-            tensor(*g, uid_v, s, s.G, s.Sk, v.data.cols()), tensor(*g, uid_o, s, s.H, s.Sq, out.o.cols()),
-            tensor(*g, uid_do, s, s.H, s.Sq, d_o.cols()), stats, options);
-        as_output(dq, uid_dq, s, s.H, s.Sq, grads.dq.data.cols());
-        as_output(dk, uid_dk, s, s.G, s.Sk, grads.dk.data.cols());
-        as_output(dv, uid_dv, s, s.G, s.Sk, grads.dv.data.cols());
-        check(g->build(plans.handle, {fe::HeurMode_t::A}), "planning backward");
-        planned.graph = g;
-    }
-    run(exec, plans, planned,
-        {{uid_q, pointer(q)},
-         {uid_k, pointer(k)},
-         {uid_v, pointer(v)},
-         {uid_o, out.o.data},
-         {uid_stats, out.lse.data},
-         {uid_do, const_cast<std::byte*>(d_o.data)},
-         {uid_dq, pointer(grads.dq)},
-         {uid_dk, pointer(grads.dk)},
-         {uid_dv, pointer(grads.dv)}});
+        Attributes stats;
+        auto [dq, dk, dv] = g.sdpa_backward(
+            operands.q_of(g), operands.k_of(g), operands.v_of(g), tensor(g, uid_o, s, s.H, s.Sq, out.o.cols()),
+            tensor(g, uid_do, s, s.H, s.Sq, d_o.cols()), g.tensor(as_stats(stats, s)), options);
+        as_output(dq, uid_dq, s, s.H, s.Sq, dq_width);
+        as_output(dk, uid_dk, s, s.G, s.Sk, dk_width);
+        as_output(dv, uid_dv, s, s.G, s.Sk, dv_width);
+    });
     return true;
 }
 

@@ -115,19 +115,91 @@ __device__ inline Sight sight_of_block(const Heads& n, std::int64_t b, std::int6
     return {range[0], range[1]};
 }
 
-/// Writes this lane's two rows of x [16,D], times two factors, into two rows of the output.
+/// Starts loading a tile: rows from `first` on of a head that has so many.
+template <class T, int ROWS, int D, Side side>
+__device__ inline void load_head(const Tile<T, ROWS, D, side>& tile, const Rows<const T>& from, const Heads& n,
+                                 std::int64_t b, std::int64_t head, std::int64_t first, std::int64_t rows) {
+    tile.load(from.at(n, 0, b, head), n.B * from.width, first, rows, static_cast<int>(n.K));
+}
+
+/// The block's queries, all of one head, the last ones first, and this lane's two of them.
+struct QueryBlock {
+    const Heads& n;
+    std::int64_t b, h, g, q0;
+    int warp_row;      ///< where the warp's begin in the block
+    std::int64_t row;  ///< the lane's first
+    Sight all, first, second;
+
+    __device__ explicit QueryBlock(const Heads& heads)
+        : n(heads),
+          b(blockIdx.y / n.H),
+          h(blockIdx.y % n.H),
+          g(h / (n.H / n.G)),
+          q0(std::int64_t{gridDim.x - 1 - blockIdx.x} * block_rows),
+          warp_row(static_cast<int>(threadIdx.x) / 32 * warp_rows),
+          row(q0 + warp_row + lane_row()),
+          all(sight_of_block(n, b, q0)),
+          first(sight(n, b, row)),
+          second(sight(n, b, row + 1)) {}
+
+    /// Whether the query of element e of a product sees the key.
+    __device__ bool sees(int e, int key) const { return (e < 2 ? first : second).sees(key); }
+    __device__ bool there(int r) const { return row + r < n.Sq; }
+    __device__ std::int64_t number(int r) const { return (b * n.H + h) * n.Sq + row + r; }
+    __device__ std::uint64_t first_call() const { return n.drops() ? n.dropout.first_call(h, row) : 0; }
+
+    template <class T, int D>
+    __device__ void load(const Tile<T, block_rows, D, Side::left>& tile, const Rows<const T>& from) const {
+        load_head(tile, from, n, b, h, q0, n.Sq);
+    }
+
+    /// Calls f(keys, values, first key) for each tile of the keys that these queries see, the next on its way meanwhile.
+    /// begin() starts loading what is needed besides; the tiles lie at `memory`.
+    template <class T, int D, class Begin, class F>
+    __device__ void over_keys(T* memory, const Rows<const T>& k, const Rows<const T>& v, const Begin& begin,
+                              const F& f) const {
+        using Keys = Tile<T, block_rows, D, Side::right>;
+        const auto keys = [&](int turn) { return Keys{memory + 2 * turn * Keys::elements}; };
+        const auto values = [&](int turn) { return Keys{memory + (2 * turn + 1) * Keys::elements}; };
+        const auto fetch = [&](int k0, int turn) {
+            load_head(keys(turn), k, n, b, g, k0, n.Sk);
+            load_head(values(turn), v, n, b, g, k0, n.Sk);
+            __pipeline_commit();
+        };
+        int k0 = all.first / block_rows * block_rows, turn = 0;
+        if (all.end > 0) {
+            begin();
+            fetch(k0, 0);
+        }
+        for (; k0 < all.end; k0 += block_rows, turn ^= 1) {
+            if (k0 + block_rows < all.end) {
+                fetch(k0 + block_rows, turn ^ 1);
+                __pipeline_wait_prior(1);
+            } else {
+                __pipeline_wait_prior(0);
+            }
+            __syncthreads();
+            f(keys(turn), values(turn), k0);
+            __syncthreads();
+        }
+    }
+};
+
+/// Writes this lane's two rows of x [16,D], times a factor each, to rows `row` and row + 1 of a head that has so many.
 template <class T, int D>
-__device__ inline void store_rows(const float (&x)[D / 8][4], T* first, T* second, float by_first, float by_second,
-                                  int K) {
-    const int t = threadIdx.x % 4;
+__device__ inline void store_head(const Rows<T>& to, const Heads& n, std::int64_t b, std::int64_t head,
+                                  std::int64_t row, std::int64_t rows, const float (&x)[D / 8][4], float by_first,
+                                  float by_second) {
+    T* const first = to.at(n, row, b, head);
+    T* const second = to.at(n, row + 1, b, head);
 #pragma unroll
-    for (int n = 0; n < D / 8; ++n) {
-        const int col = n * 8 + 2 * t;
-        if (col >= K) continue;
-        const unsigned a = two<T>(x[n][0] * by_first, x[n][1] * by_first),
-                       b = two<T>(x[n][2] * by_second, x[n][3] * by_second);
-        if (first) memcpy(first + col, &a, sizeof a);
-        if (second) memcpy(second + col, &b, sizeof b);
+    for (int i = 0; i < D / 8; ++i) {
+        const int col = i * 8 + 2 * (static_cast<int>(threadIdx.x) % 4);
+        if (col >= n.K) continue;
+        const unsigned x0 = two<T>(x[i][0] * by_first, x[i][1] * by_first),
+                       x1 = two<T>(x[i][2] * by_second, x[i][3] * by_second);
+        if (row < rows) memcpy(first + col, &x0, sizeof x0);
+        if (row + 1 < rows) memcpy(second + col, &x1, sizeof x1);
     }
 }
 

@@ -33,61 +33,41 @@ __global__ void __launch_bounds__(mma_threads)
                                  Rows<const T> k, Rows<const T> v, Problem p) {
     constexpr int N = block_rows / 8;
     using Queries = Tile<T, block_rows, D, Side::left>;
-    using Keys = Tile<T, block_rows, D, Side::right>;
     extern __shared__ __align__(16) unsigned char memory[];
     T* const shared = reinterpret_cast<T*>(memory);
     const Heads& n = p.n;
-    const std::int64_t tile = gridDim.x - 1 - blockIdx.x, b = blockIdx.y / n.H, h = blockIdx.y % n.H,
-                       g = h / (n.H / n.G);
-    const std::int64_t q0 = tile * block_rows;
-    const int warp = threadIdx.x / 32, K = static_cast<int>(n.K);
-    const std::int64_t row = q0 + warp * warp_rows + lane_row(), at = (b * n.H + h) * n.Sq + row;
-    const Sight seen = sight_of_block(n, b, q0), first = sight(n, b, row), second = sight(n, b, row + 1);
-    const float shift[2] = {row < n.Sq ? lse[at] * log2_of_e : 0, row + 1 < n.Sq ? lse[at + 1] * log2_of_e : 0};
-    const float mean[2] = {row < n.Sq ? delta[at] : 0, row + 1 < n.Sq ? delta[at + 1] : 0};
+    const QueryBlock block(n);
     const Queries queries{shared}, d_out{shared + Queries::elements};
-    const auto keys = [&](int turn) { return Keys{shared + (2 + 2 * turn) * Keys::elements}; };
-    const auto values = [&](int turn) { return Keys{shared + (3 + 2 * turn) * Keys::elements}; };
-    const auto fetch = [&](int k0, int turn) {
-        keys(turn).load(k.at(n, 0, b, g), n.B * k.width, k0, n.Sk, K);
-        values(turn).load(v.at(n, 0, b, g), n.B * v.width, k0, n.Sk, K);
-        __pipeline_commit();
-    };
-    float out[D / 8][4] = {};
-    const float unit = p.scale * log2_of_e;
-    const Draws draws(p, b);
-    const std::uint64_t first_call = n.drops() ? n.dropout.first_call(h, row) : 0;
-    int k0 = seen.first / block_rows * block_rows, turn = 0;
-    if (seen.end > 0) {
-        queries.load(q.at(n, 0, b, h), n.B * q.width, q0, n.Sq, K);
-        d_out.load(d_o.at(n, 0, b, h), n.B * d_o.width, q0, n.Sq, K);
-        fetch(k0, 0);
+    float out[D / 8][4] = {}, shift[2], mean[2];
+#pragma unroll
+    for (int r = 0; r < 2; ++r) {
+        shift[r] = block.there(r) ? lse[block.number(r)] * log2_of_e : 0;
+        mean[r] = block.there(r) ? delta[block.number(r)] : 0;
     }
-    for (; k0 < seen.end; k0 += block_rows, turn ^= 1) {
-        if (k0 + block_rows < seen.end) {
-            fetch(k0 + block_rows, turn ^ 1);
-            __pipeline_wait_prior(1);
-        } else {
-            __pipeline_wait_prior(0);
-        }
-        __syncthreads();
+    const float unit = p.scale * log2_of_e;
+    const Draws draws(p, block.b);
+    const std::uint64_t first_call = block.first_call();
+    const auto begin = [&] {
+        block.load(queries, q);
+        block.load(d_out, d_o);
+    };
+    const auto meet = [&](const auto& keys, const auto& values, int k0) {
         float s[N][4] = {}, dp[N][4] = {};
-        multiply_transposed<T>(s, queries, warp * warp_rows, keys(turn));
-        multiply_transposed<T>(dp, d_out, warp * warp_rows, values(turn));
-        if (n.drops()) drop(dp, draws, first_call, h, row, k0);
+        multiply_transposed<T>(s, queries, block.warp_row, keys);
+        multiply_transposed<T>(dp, d_out, block.warp_row, values);
+        if (n.drops()) drop(dp, draws, first_call, block.h, block.row, k0);
 #pragma unroll
         for (int i = 0; i < N; ++i)
 #pragma unroll
             for (int e = 0; e < 4; ++e) {
-                const bool sees = (e < 2 ? first : second).sees(k0 + lane_column(i, e));
+                const bool sees = block.sees(e, k0 + lane_column(i, e));
                 const float prob = sees ? exp2_of(s[i][e] * unit - shift[e / 2]) : 0;
                 s[i][e] = prob * (dp[i][e] * p.factor - mean[e / 2]);
             }
-        multiply<T>(out, s, keys(turn));
-        __syncthreads();
-    }
-    store_rows<T, D>(out, row < n.Sq ? dq.at(n, row, b, h) : nullptr,
-                     row + 1 < n.Sq ? dq.at(n, row + 1, b, h) : nullptr, p.scale, p.scale, K);
+        multiply<T>(out, s, keys);
+    };
+    block.over_keys<T, D>(shared + 2 * Queries::elements, k, v, begin, meet);
+    store_head<T, D>(dq, n, block.b, block.h, block.row, n.Sq, out, p.scale, p.scale);
 }
 
 /// What a tile of queries is beside its rows.
@@ -110,9 +90,9 @@ __global__ void __launch_bounds__(mma_threads)
     T* const shared = reinterpret_cast<T*>(memory);
     const Heads& n = p.n;
     const std::int64_t b = blockIdx.y / n.G, g = blockIdx.y % n.G, per_group = n.H / n.G;
-    const int k0 = static_cast<int>(blockIdx.x) * block_rows, warp = threadIdx.x / 32, K = static_cast<int>(n.K);
+    const int k0 = static_cast<int>(blockIdx.x) * block_rows, warp_row = static_cast<int>(threadIdx.x) / 32 * warp_rows;
     const int tiles = static_cast<int>((n.Sq + R - 1) / R), items = static_cast<int>(per_group) * tiles;
-    const int warp_key = k0 + warp * warp_rows, key = warp_key + lane_row();
+    const int warp_key = k0 + warp_row, key = warp_key + lane_row();
     const Keys keys{shared}, values{shared + Keys::elements};
     const auto queries = [&](int turn) { return Queries{shared + 2 * Keys::elements + 2 * turn * Queries::elements}; };
     const auto d_out = [&](int turn) {
@@ -134,8 +114,8 @@ __global__ void __launch_bounds__(mma_threads)
     };
     const auto fetch = [&](int item, int turn) {
         const std::int64_t h = head_of(item), q0 = first_query(item);
-        queries(turn).load(q.at(n, 0, b, h), n.B * q.width, q0, n.Sq, K);
-        d_out(turn).load(d_o.at(n, 0, b, h), n.B * d_o.width, q0, n.Sq, K);
+        load_head(queries(turn), q, n, b, h, q0, n.Sq);
+        load_head(d_out(turn), d_o, n, b, h, q0, n.Sq);
         __pipeline_commit();
         if (const int i = static_cast<int>(threadIdx.x); i < R) {
             const std::int64_t at = (b * n.H + h) * n.Sq + q0 + i;
@@ -150,8 +130,8 @@ __global__ void __launch_bounds__(mma_threads)
     const Draws draws(p, b);
     int item = next(0), turn = 0;
     if (item < items) {
-        keys.load(k.at(n, 0, b, g), n.B * k.width, k0, n.Sk, K);
-        values.load(v.at(n, 0, b, g), n.B * v.width, k0, n.Sk, K);
+        load_head(keys, k, n, b, g, k0, n.Sk);
+        load_head(values, v, n, b, g, k0, n.Sk);
         fetch(item, 0);
     }
     while (item < items) {
@@ -167,8 +147,8 @@ __global__ void __launch_bounds__(mma_threads)
         const std::int64_t h = head_of(item), q0 = first_query(item);
         U32x4 words = {};
         float s[N][4] = {}, dp[N][4] = {};
-        multiply_transposed<T>(s, keys, warp * warp_rows, queries(turn));
-        multiply_transposed<T>(dp, values, warp * warp_rows, d_out(turn));
+        multiply_transposed<T>(s, keys, warp_row, queries(turn));
+        multiply_transposed<T>(dp, values, warp_row, d_out(turn));
 #pragma unroll
         for (int i = 0; i < N; ++i) {
             if (n.drops() && i % 2 == 0)
@@ -189,11 +169,8 @@ __global__ void __launch_bounds__(mma_threads)
         item = following;
         turn ^= 1;
     }
-    const bool first = key < n.Sk, second = key + 1 < n.Sk;
-    store_rows<T, D>(sum_k, first ? dk.at(n, key, b, g) : nullptr, second ? dk.at(n, key + 1, b, g) : nullptr, p.scale,
-                     p.scale, K);
-    store_rows<T, D>(sum_v, first ? dv.at(n, key, b, g) : nullptr, second ? dv.at(n, key + 1, b, g) : nullptr, p.factor,
-                     p.factor, K);
+    store_head<T, D>(dk, n, b, g, key, n.Sk, sum_k, p.scale, p.scale);
+    store_head<T, D>(dv, n, b, g, key, n.Sk, sum_v, p.factor, p.factor);
 }
 
 }  // namespace
