@@ -1,5 +1,5 @@
 // Attention on the GPU: cuDNN's where it has a kernel, else our own on matrix units, and for all that is left (f32,
-// f64, odd or wide heads) one warp per row, up to 256 elements of a head, nothing shared. Ours have no atomics: always
+// f64, heads of odd sizes) one warp per row, up to 256 elements of a head, nothing shared. Ours have no atomics: always
 // the same bits.
 #include "ops/attention_cudnn.h"
 #include "ops/attention_heads.cuh"

@@ -10,7 +10,7 @@ namespace {
 template <class T, int D>
 __global__ void __launch_bounds__(mma_threads)
     attention_forward_mma(Rows<T> o, float* lse, Rows<const T> q, Rows<const T> k, Rows<const T> v, Problem p) {
-    constexpr int N = block_rows / 8;
+    constexpr int N = key_rows<D> / 8;
     using Queries = Tile<T, block_rows, D, Side::left>;
     extern __shared__ __align__(16) unsigned char memory[];
     T* const shared = reinterpret_cast<T*>(memory);
@@ -76,9 +76,9 @@ bool mma_attention(const Exec& exec, const AttentionSpec& s, const AttentionOut&
         using T = decltype(zero);
         constexpr int D = decltype(width)::value;
         launch<device_t<T>, D>(exec, attention_forward_mma<device_t<T>, D>,
-                               dim3(tiles_of(s.Sq), static_cast<unsigned>(s.B * s.H)), 5 * block_rows,
-                               rows<T>(HeadRows<Tensor>{out.o, 0}), out.lse.ptr<float>(), rows<T>(q), rows<T>(k),
-                               rows<T>(v), problem_of(s));
+                               dim3(tiles_of(s.Sq), static_cast<unsigned>(s.B * s.H)), mma_threads,
+                               block_rows + 4 * key_rows<D>, rows<T>(HeadRows<Tensor>{out.o, 0}), out.lse.ptr<float>(),
+                               rows<T>(q), rows<T>(k), rows<T>(v), problem_of(s));
     });
     return true;
 }

@@ -6,7 +6,10 @@
 
 namespace tera::ops::cuda {
 
-constexpr int block_rows = 64, warp_rows = 16;
+constexpr int block_rows = 64, warp_rows = 16, mma_threads = block_rows / warp_rows * 32;
+/// Keys of a tile that queries walk over: so many that what a thread holds stays in registers.
+template <int D>
+constexpr int key_rows = D <= 128 ? 64 : 32;
 constexpr float log2_of_e = 1.4426950408889634f, ln2 = 0.6931471805599453f;
 
 /// Where keys here stand in the whole, as SequencePiece says it, in numbers that a multiprocessor is quick with.
@@ -116,10 +119,10 @@ __device__ inline Sight sight_of_block(const Heads& n, std::int64_t b, std::int6
 }
 
 /// Starts loading a tile: rows from `first` on of a head that has so many.
-template <class T, int ROWS, int D, Side side>
+template <int threads = mma_threads, class T, int ROWS, int D, Side side>
 __device__ inline void load_head(const Tile<T, ROWS, D, side>& tile, const Rows<const T>& from, const Heads& n,
                                  std::int64_t b, std::int64_t head, std::int64_t first, std::int64_t rows) {
-    tile.load(from.at(n, 0, b, head), n.B * from.width, first, rows, static_cast<int>(n.K));
+    tile.template load<threads>(from.at(n, 0, b, head), n.B * from.width, first, rows, static_cast<int>(n.K));
 }
 
 /// The block's queries, all of one head, the last ones first, and this lane's two of them.
@@ -153,12 +156,13 @@ struct QueryBlock {
         load_head(tile, from, n, b, h, q0, n.Sq);
     }
 
-    /// Calls f(keys, values, first key) for each tile of the keys that these queries see, the next on its way meanwhile.
-    /// begin() starts loading what is needed besides; the tiles lie at `memory`.
+    /// Calls f(keys, values, first key) for each tile of the keys that these queries see, the next on its way
+    /// meanwhile. begin() starts loading what is needed besides; the tiles lie at `memory`.
     template <class T, int D, class Begin, class F>
     __device__ void over_keys(T* memory, const Rows<const T>& k, const Rows<const T>& v, const Begin& begin,
                               const F& f) const {
-        using Keys = Tile<T, block_rows, D, Side::right>;
+        constexpr int rows = key_rows<D>;
+        using Keys = Tile<T, rows, D, Side::right>;
         const auto keys = [&](int turn) { return Keys{memory + 2 * turn * Keys::elements}; };
         const auto values = [&](int turn) { return Keys{memory + (2 * turn + 1) * Keys::elements}; };
         const auto fetch = [&](int k0, int turn) {
@@ -166,14 +170,14 @@ struct QueryBlock {
             load_head(values(turn), v, n, b, g, k0, n.Sk);
             __pipeline_commit();
         };
-        int k0 = all.first / block_rows * block_rows, turn = 0;
+        int k0 = all.first / rows * rows, turn = 0;
         if (all.end > 0) {
             begin();
             fetch(k0, 0);
         }
-        for (; k0 < all.end; k0 += block_rows, turn ^= 1) {
-            if (k0 + block_rows < all.end) {
-                fetch(k0 + block_rows, turn ^ 1);
+        for (; k0 < all.end; k0 += rows, turn ^= 1) {
+            if (k0 + rows < all.end) {
+                fetch(k0 + rows, turn ^ 1);
                 __pipeline_wait_prior(1);
             } else {
                 __pipeline_wait_prior(0);
@@ -210,7 +214,7 @@ bool reachable(const HeadRows<TensorType>& r) {
 }
 
 inline bool mma_applies(const AttentionSpec& s, DType dtype) {
-    return (dtype == DType::bf16 || dtype == DType::f16) && s.K % 8 == 0 && s.K <= 128 && s.Sk < INT32_MAX - 64 &&
+    return (dtype == DType::bf16 || dtype == DType::f16) && s.K % 8 == 0 && s.K <= 256 && s.Sk < INT32_MAX - 64 &&
            s.B * s.H < 65536;
 }
 
@@ -237,16 +241,22 @@ void with_width(std::int64_t K, const F& f) {
         f(std::integral_constant<int, 64>{});
     else if (K <= 96)
         f(std::integral_constant<int, 96>{});
-    else
+    else if (K <= 128)
         f(std::integral_constant<int, 128>{});
+    else if (K <= 160)
+        f(std::integral_constant<int, 160>{});
+    else if (K <= 192)
+        f(std::integral_constant<int, 192>{});
+    else
+        f(std::integral_constant<int, 256>{});
 }
 
 /// Launches with as much shared memory as so many rows take.
 template <class T, int D, class Kernel, class... Args>
-void launch(const Exec& exec, Kernel* kernel, dim3 grid, int rows, const Args&... args) {
+void launch(const Exec& exec, Kernel* kernel, dim3 grid, int threads, int rows, const Args&... args) {
     const int bytes = rows * (D + 8) * static_cast<int>(sizeof(T));
     TERA_CUDA(cudaFuncSetAttribute(kernel, cudaFuncAttributeMaxDynamicSharedMemorySize, bytes));
-    kernel<<<grid, mma_threads, static_cast<std::size_t>(bytes), exec.gpu->stream>>>(args...);
+    kernel<<<grid, static_cast<unsigned>(threads), static_cast<std::size_t>(bytes), exec.gpu->stream>>>(args...);
     TERA_LAUNCHED();
 }
 

@@ -1,5 +1,5 @@
 // Our attention on matrix units: bf16 and f16, document masks, dropout, causal or not, GQA, head dimensions that are
-// multiples of 8 up to 128. False where it does not apply.
+// multiples of 8 up to 256. False where it does not apply.
 #pragma once
 
 #include "ops/attention.h"

@@ -10,6 +10,12 @@ namespace {
 /// Queries of the gradient's tile: so many that what a thread holds stays in registers.
 template <int D>
 constexpr int query_rows = D <= 64 ? 64 : 32;
+/// Gradients that a warp adds up for its keys: for both of keys and values the registers of one warp have no room if
+/// heads are wide. Then there are two warps, which both make the probabilities.
+template <int D>
+constexpr int gradients_of_warp = D <= 128 ? 2 : 1;
+template <int D>
+constexpr int key_threads = mma_threads * 2 / gradients_of_warp<D>;
 
 /// delta [B,H,Sq] = Σ_k d_o o, a warp for each.
 template <class T>
@@ -31,7 +37,7 @@ template <class T, int D>
 __global__ void __launch_bounds__(mma_threads)
     attention_query_gradient_mma(Rows<T> dq, const float* delta, const float* lse, Rows<const T> d_o, Rows<const T> q,
                                  Rows<const T> k, Rows<const T> v, Problem p) {
-    constexpr int N = block_rows / 8;
+    constexpr int N = key_rows<D> / 8;
     using Queries = Tile<T, block_rows, D, Side::left>;
     extern __shared__ __align__(16) unsigned char memory[];
     T* const shared = reinterpret_cast<T*>(memory);
@@ -79,10 +85,11 @@ struct QueryNumbers {
 };
 
 template <class T, int D>
-__global__ void __launch_bounds__(mma_threads)
+__global__ void __launch_bounds__(key_threads<D>)
     attention_key_gradient_mma(Rows<T> dk, Rows<T> dv, const float* delta, const float* lse, Rows<const T> d_o,
                                Rows<const T> q, Rows<const T> k, Rows<const T> v, Problem p) {
-    constexpr int R = query_rows<D>, N = R / 8;
+    constexpr int R = query_rows<D>, N = R / 8, threads = key_threads<D>;
+    constexpr bool split = gradients_of_warp<D> == 1;
     using Keys = Tile<T, block_rows, D, Side::left>;
     using Queries = Tile<T, R, D, Side::right>;
     extern __shared__ __align__(16) unsigned char memory[];
@@ -90,7 +97,9 @@ __global__ void __launch_bounds__(mma_threads)
     T* const shared = reinterpret_cast<T*>(memory);
     const Heads& n = p.n;
     const std::int64_t b = blockIdx.y / n.G, g = blockIdx.y % n.G, per_group = n.H / n.G;
-    const int k0 = static_cast<int>(blockIdx.x) * block_rows, warp_row = static_cast<int>(threadIdx.x) / 32 * warp_rows;
+    const int k0 = static_cast<int>(blockIdx.x) * block_rows,
+              warp_row = static_cast<int>(threadIdx.x) / 32 * warp_rows % block_rows;
+    const bool to_keys = threadIdx.x >= mma_threads;  // where split: the keys' gradient, not the values'
     const int tiles = static_cast<int>((n.Sq + R - 1) / R), items = static_cast<int>(per_group) * tiles;
     const int warp_key = k0 + warp_row, key = warp_key + lane_row();
     const Keys keys{shared}, values{shared + Keys::elements};
@@ -114,8 +123,8 @@ __global__ void __launch_bounds__(mma_threads)
     };
     const auto fetch = [&](int item, int turn) {
         const std::int64_t h = head_of(item), q0 = first_query(item);
-        load_head(queries(turn), q, n, b, h, q0, n.Sq);
-        load_head(d_out(turn), d_o, n, b, h, q0, n.Sq);
+        load_head<threads>(queries(turn), q, n, b, h, q0, n.Sq);
+        load_head<threads>(d_out(turn), d_o, n, b, h, q0, n.Sq);
         __pipeline_commit();
         if (const int i = static_cast<int>(threadIdx.x); i < R) {
             const std::int64_t at = (b * n.H + h) * n.Sq + q0 + i;
@@ -125,13 +134,13 @@ __global__ void __launch_bounds__(mma_threads)
             if (n.drops() && i % 2 == 0) numbers[turn].first_call[i / 2] = n.dropout.first_call(h, q0 + i);
         }
     };
-    float sum_k[D / 8][4] = {}, sum_v[D / 8][4] = {};
+    float sum[gradients_of_warp<D>][D / 8][4] = {};
     const float unit = p.scale * log2_of_e;
     const Draws draws(p, b);
     int item = next(0), turn = 0;
     if (item < items) {
-        load_head(keys, k, n, b, g, k0, n.Sk);
-        load_head(values, v, n, b, g, k0, n.Sk);
+        load_head<threads>(keys, k, n, b, g, k0, n.Sk);
+        load_head<threads>(values, v, n, b, g, k0, n.Sk);
         fetch(item, 0);
     }
     while (item < items) {
@@ -148,7 +157,7 @@ __global__ void __launch_bounds__(mma_threads)
         U32x4 words = {};
         float s[N][4] = {}, dp[N][4] = {};
         multiply_transposed<T>(s, keys, warp_row, queries(turn));
-        multiply_transposed<T>(dp, values, warp_row, d_out(turn));
+        if (!split || to_keys) multiply_transposed<T>(dp, values, warp_row, d_out(turn));
 #pragma unroll
         for (int i = 0; i < N; ++i) {
             if (n.drops() && i % 2 == 0)
@@ -160,17 +169,21 @@ __global__ void __launch_bounds__(mma_threads)
                            keeps = draws.keeps(words.v[i % 2 * 2 + e % 2], e / 2);
                 const float prob = sees ? exp2_of(s[i][e] * unit - of.shift[column]) : 0;
                 dp[i][e] = prob * ((keeps ? dp[i][e] * p.factor : 0) - of.mean[column]);
-                s[i][e] = keeps ? prob : 0;
+                s[i][e] = split && to_keys ? dp[i][e] : keeps ? prob : 0;
             }
         }
-        multiply<T>(sum_v, s, d_out(turn));
-        multiply<T>(sum_k, dp, queries(turn));
+        if constexpr (split) {
+            multiply<T>(sum[0], s, to_keys ? queries(turn) : d_out(turn));
+        } else {
+            multiply<T>(sum[0], s, d_out(turn));
+            multiply<T>(sum[1], dp, queries(turn));
+        }
         __syncthreads();
         item = following;
         turn ^= 1;
     }
-    store_head<T, D>(dk, n, b, g, key, n.Sk, sum_k, p.scale, p.scale);
-    store_head<T, D>(dv, n, b, g, key, n.Sk, sum_v, p.factor, p.factor);
+    if (!split || to_keys) store_head<T, D>(dk, n, b, g, key, n.Sk, sum[split ? 0 : 1], p.scale, p.scale);
+    if (!split || !to_keys) store_head<T, D>(dv, n, b, g, key, n.Sk, sum[0], p.factor, p.factor);
 }
 
 }  // namespace
@@ -190,11 +203,11 @@ bool mma_attention_backward(const Exec& exec, const AttentionSpec& s, const Atte
         attention_delta_mma<E><<<blocks_for(s.B * s.H * s.Sq, 8, INT32_MAX), 256, 0, exec.gpu->stream>>>(
             delta.ptr<float>(), dor, rows<T>(HeadRows<ConstTensor>{out.o, 0}), heads_of(s));
         launch<E, D>(exec, attention_query_gradient_mma<E, D>, dim3(tiles_of(s.Sq), static_cast<unsigned>(s.B * s.H)),
-                     6 * block_rows, rows<T>(grads.dq), delta.ptr<float>(), out.lse.ptr<float>(), dor, rows<T>(q),
-                     rows<T>(k), rows<T>(v), problem_of(s));
-        launch<E, D>(exec, attention_key_gradient_mma<E, D>, dim3(tiles_of(s.Sk), static_cast<unsigned>(s.B * s.G)),
-                     2 * block_rows + 4 * query_rows<D>, rows<T>(grads.dk), rows<T>(grads.dv), delta.ptr<float>(),
+                     mma_threads, 2 * block_rows + 4 * key_rows<D>, rows<T>(grads.dq), delta.ptr<float>(),
                      out.lse.ptr<float>(), dor, rows<T>(q), rows<T>(k), rows<T>(v), problem_of(s));
+        launch<E, D>(exec, attention_key_gradient_mma<E, D>, dim3(tiles_of(s.Sk), static_cast<unsigned>(s.B * s.G)),
+                     key_threads<D>, 2 * block_rows + 4 * query_rows<D>, rows<T>(grads.dk), rows<T>(grads.dv),
+                     delta.ptr<float>(), out.lse.ptr<float>(), dor, rows<T>(q), rows<T>(k), rows<T>(v), problem_of(s));
     });
     return true;
 }

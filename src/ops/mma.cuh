@@ -7,8 +7,6 @@
 
 namespace tera::ops::cuda {
 
-constexpr int mma_threads = 128;
-
 /// c [16,8] += a [16,16] b [16,8]. A lane has rows g and g + 8, g = lane / 4, and in each the columns 2t and 2t + 1,
 /// t = lane % 4, of c.
 template <class T>
@@ -58,10 +56,11 @@ struct Tile {
 
     /// Rows [first, first + ROWS) of `from`, whose elements are `step` apart from row to row; zeros beyond `rows` and
     /// beyond `width`. To be waited for.
+    template <int threads>
     __device__ void load(const T* from, std::int64_t step, std::int64_t first, std::int64_t rows, int width) const {
         constexpr int packs = D / 8;
 #pragma unroll
-        for (int i = static_cast<int>(threadIdx.x); i < ROWS * packs; i += mma_threads) {
+        for (int i = static_cast<int>(threadIdx.x); i < ROWS * packs; i += threads) {
             const int place = i / packs, c = i % packs * 8;
             const std::int64_t row = first + row_at<side>(place);
             const bool there = row < rows && c < width;

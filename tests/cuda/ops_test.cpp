@@ -2,6 +2,7 @@
 #include "cuda/cuda_world.h"
 #include "ops/activation.h"
 #include "ops/attention.h"
+#include "ops/attention_mma.h"
 #include "ops/convert.h"
 #include "ops/cross_entropy.h"
 #include "ops/embedding.h"
@@ -322,7 +323,12 @@ TEST_P(CudaOps, attention) {
                    Case{2, 200, 200, 4, 2, 64, true, true, 0.1}, Case{1, 150, 150, 4, 1, 128, true, true, 0.2},
                    Case{2, 131, 131, 3, 3, 96, false, false, 0.1}, Case{1, 70, 150, 2, 2, 40, true, true, 0.5},
                    Case{1, 129, 66, 2, 1, 128, false, false, 0.1}, Case{1, 65, 65, 2, 2, 64, false, true, 0.3},
-                   Case{2, 77, 77, 6, 2, 96, true, true, 0.2}}) {
+                   Case{2, 77, 77, 6, 2, 96, true, true, 0.2},
+                   // Wide heads, in smaller tiles.
+                   Case{1, 75, 75, 4, 2, 160, true, true, 0.1}, Case{2, 67, 67, 2, 2, 136, false, true, 0},
+                   Case{1, 131, 131, 3, 1, 192, true, false, 0.2}, Case{2, 70, 99, 2, 2, 192, true, true, 0},
+                   Case{2, 97, 97, 4, 1, 256, true, true, 0.1}, Case{1, 129, 65, 2, 2, 256, false, false, 0.3},
+                   Case{1, 40, 130, 2, 1, 248, true, false, 0.1}}) {
         std::int64_t width = (s.H + 2 * s.G) * s.K, kv = s.G * s.K;
         Tensor q = w_.random(GetParam(), {s.Sq * s.B, width}), kvs = w_.random(GetParam(), {s.Sk * s.B, 2 * kv}),
                d_o = w_.random(GetParam(), {s.Sq * s.B, s.H * s.K});
@@ -358,6 +364,19 @@ TEST_P(CudaOps, attention) {
                            go);
         expect_close(what + " dq", gdq, dq);
         expect_close(what + " dkv", gdkv, dkv);
+    }
+}
+
+TEST_P(CudaOps, heads_that_matrix_units_take) {
+    const bool half = size_of(GetParam()) == 2;
+    for (std::int64_t K : {8, 64, 96, 100, 128, 136, 160, 192, 256, 264}) {
+        const AttentionSpec spec{.B = 1, .Sq = 9, .Sk = 9, .H = 1, .G = 1, .K = K, .scale = 1};
+        const ConstTensor qkv = gpu().up(w_.random(GetParam(), {9, K}));
+        const AttentionOut out{gpu().up(w_.zeros(GetParam(), {9, K})),
+                               gpu().up(w_.zeros(acc_dtype(GetParam()), {1, 1, 9}))};
+        EXPECT_EQ(cuda::mma_attention(gpu().ctx.temp, spec, out, {qkv, 0}, {qkv, 0}, {qkv, 0}),
+                  half && K % 8 == 0 && K <= 256)
+            << K;
     }
 }
 
