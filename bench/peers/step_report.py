@@ -62,12 +62,15 @@ def table(runs, device, date):
         head, cells = head[:7], [c[:7] for c in cells]
     lines += ["| " + " | ".join(head) + " |", "|" + "---|" * len(head)]
     lines += ["| " + " | ".join(c) + " |" for c in cells]
-    beside = [(name, ours, llmc) for name, ours, _, _, llmc in runs if llmc and "error" not in llmc]
+    beside = [(name, ours, twins) for name, ours, _, _, twins in runs if twins]
     if beside:
-        lines += ["", "Beside llm.c's train_gpt2cu (bf16 gradients, ours fp32), run before ours in the same command:", "",
-                  "| model | tokens/s | llm.c tokens/s | ratio |", "|---|---|---|---|"]
-        lines += [f"| {name} | {ours['tokens_per_s']:,.0f} | {llmc['tokens_per_s']:,.0f} (GELU fusion {llmc['gelu_fusion']}) "
-                  f"| **{ours['tokens_per_s'] / llmc['tokens_per_s']:.3f}** |" for name, ours, llmc in beside]
+        lines += ["", "Beside peers that run before and after ours in the same command (llm.c with bf16 gradients, LLMQ with bf16 "
+                  "gradients and moments; ours are fp32); the ratio is to their mean:", "",
+                  "| model | tokens/s | peer | before | after | ratio |", "|---|---|---|---|---|---|"]
+        lines += [f"| {name} | {ours['tokens_per_s']:,.0f} | {twins[0]['program']} | "
+                  + " | ".join(f"{t['tokens_per_s']:,.0f}" for t in twins)
+                  + f" | **{ours['tokens_per_s'] / statistics.mean(t['tokens_per_s'] for t in twins):.3f}** |"
+                  for name, ours, twins in beside]
     lines += ["", "Commands:", "", "```"] + [r[3] for r in runs] + ["```"]
     if os.environ.get("NOTE"):
         lines += ["", os.environ["NOTE"]]
@@ -82,6 +85,12 @@ def last_json(path):
     return json.loads(lines[-1]) if lines else {"program": "PyTorch", "error": "failed"}
 
 
+def twins(logs, name):
+    """The peer's run before ours and the one after; nothing unless both succeeded."""
+    both = [last_json(logs / f"{name}.{when}.json") for when in ("before", "after")]
+    return both if all(run and "error" not in run for run in both) else []
+
+
 def main():
     logs = pathlib.Path(sys.argv[1])
     runs = []
@@ -90,7 +99,7 @@ def main():
         ours = logs / f"{name}.json"
         if ours.exists():
             runs.append((name, json.loads(ours.read_text()), last_json(logs / f"{name}.peer.json"),
-                         command.read_text().strip(), last_json(logs / f"{name}.llmc.json")))
+                         command.read_text().strip(), twins(logs, name)))
     if not runs:
         sys.exit("step_report.py: no run succeeded")
     device = runs[0][1]["device"]

@@ -1,10 +1,10 @@
 // Matrix products on the GPU through cuBLASLt. Ours are row-major, cuBLAS's column-major, so C = A B is handed over as
 // Cᵀ = Bᵀ Aᵀ. The plan for a shape is made once per process: for large products the library's best candidates are timed
 // when the shape is met first, unless always the same bits are asked for (Gpu::deterministic), when its first is taken.
-#include <array>
 #include <compare>
 #include <map>
 #include <optional>
+#include <vector>
 
 #include "core/cuda/check.h"
 #include "core/cuda/gpu.h"
@@ -130,25 +130,27 @@ void describe(Plan& plan, const Product& p) {
     layout(plan.c, p.out.dtype, p.N, p.M, p.out.stride);
 }
 
-constexpr int most_candidates = 8;
-using Candidates = std::array<cublasLtMatmulHeuristicResult_t, most_candidates>;
+using Candidates = std::vector<cublasLtMatmulHeuristicResult_t>;
 
-/// The library's candidates for this product, what it thinks best first; how many there are.
-int find_candidates(Gpu& gpu, const Plan& plan, const Product& p, Candidates& found, int wanted) {
+/// Adds the library's candidates for this product, what it thinks best first, to those there are.
+void add_candidates(Candidates& found, Gpu& gpu, const Plan& plan, const Product& p, int wanted,
+                    std::size_t workspace) {
     cublasLtMatmulPreference_t preference;
     TERA_CUBLAS(cublasLtMatmulPreferenceCreate(&preference));
     auto prefer = [&](cublasLtMatmulPreferenceAttributes_t attribute, auto value) {
         TERA_CUBLAS(cublasLtMatmulPreferenceSetAttribute(preference, attribute, &value, sizeof value));
     };
-    prefer(CUBLASLT_MATMUL_PREF_MAX_WORKSPACE_BYTES, std::size_t{Gpu::workspace_bytes});
+    prefer(CUBLASLT_MATMUL_PREF_MAX_WORKSPACE_BYTES, workspace);
     for (auto attribute : {CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_A_BYTES, CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_B_BYTES,
                            CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_C_BYTES, CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_D_BYTES})
         prefer(attribute, alignment_of(p));
     int count = 0;
-    cublasStatus_t status = cublasLtMatmulAlgoGetHeuristic(gpu.blas, plan.op, plan.a, plan.b, plan.c, plan.c,
-                                                           preference, wanted, found.data(), &count);
+    const std::size_t before = found.size();
+    found.resize(before + static_cast<std::size_t>(wanted));
+    const cublasStatus_t status = cublasLtMatmulAlgoGetHeuristic(gpu.blas, plan.op, plan.a, plan.b, plan.c, plan.c,
+                                                                 preference, wanted, &found[before], &count);
     cublasLtMatmulPreferenceDestroy(preference);
-    return status == CUBLAS_STATUS_SUCCESS ? count : 0;
+    found.resize(before + static_cast<std::size_t>(status == CUBLAS_STATUS_SUCCESS ? count : 0));
 }
 
 cublasStatus_t multiply(Gpu& gpu, Plan& plan, const Product& p, const cublasLtMatmulAlgo_t& algo, std::byte* to) {
@@ -164,7 +166,7 @@ cublasStatus_t multiply(Gpu& gpu, Plan& plan, const Product& p, const cublasLtMa
 
 /// Takes the fastest candidate. The output is about to be overwritten anyway, so it serves as scratch memory; one that
 /// is added to must stay as it is, and the trials go to memory of their own, or are left out if there is none.
-void take_fastest(Gpu& gpu, Plan& plan, const Product& p, const Candidates& found, int count) {
+void take_fastest(Gpu& gpu, Plan& plan, const Product& p, const Candidates& found) {
     std::byte* to = p.out.data;
     void* scratch = nullptr;
     if (p.accumulates()) {
@@ -176,7 +178,7 @@ void take_fastest(Gpu& gpu, Plan& plan, const Product& p, const Candidates& foun
         to = static_cast<std::byte*>(scratch);
     }
     constexpr float clearly = 0.99f;  // a tie goes to what the library thinks best
-    const std::vector<float> times = time_in_turns(static_cast<std::size_t>(count), gpu.stream, [&](std::size_t i) {
+    const std::vector<float> times = time_in_turns(found.size(), gpu.stream, [&](std::size_t i) {
         return multiply(gpu, plan, p, found[i].algo, to) == CUBLAS_STATUS_SUCCESS;
     });
     for (std::size_t i = 0; i < times.size(); ++i) {
@@ -199,11 +201,16 @@ Plan& plan_for(Gpu& gpu, const Product& p) {
     describe(plan, p);
     bool search = !gpu.deterministic &&
                   static_cast<double>(p.M) * static_cast<double>(p.N) * static_cast<double>(p.K) >= worth_timing;
+    constexpr int many = 8;  // the library has no more
     Candidates found;
-    int count = find_candidates(gpu, plan, p, found, search ? most_candidates : 1);
-    plan.supported = count > 0;
-    if (count > 0) plan.algo = found[0].algo;
-    if (count > 0 && search) take_fastest(gpu, plan, p, found, count);
+    add_candidates(found, gpu, plan, p, search ? many : 1, Gpu::workspace_bytes);
+    plan.supported = !found.empty();
+    if (!plan.supported) return plan;
+    plan.algo = found[0].algo;
+    if (!search) return plan;
+    // With memory it prefers kernels that share out their work by a counter, which must be zeroed before each product.
+    add_candidates(found, gpu, plan, p, many, 0);
+    take_fastest(gpu, plan, p, found);
     return plan;
 }
 
