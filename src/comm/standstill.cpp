@@ -57,12 +57,12 @@ std::vector<std::vector<DeviceCalls>> devices_of(const std::vector<Progress::Sta
     return devices;
 }
 
-std::string where_ranks_are(const std::vector<Progress::State>& ranks,
+std::string where_ranks_are(const std::vector<std::string>& places,
                             const std::function<std::string(int rank)>& name_of) {
     constexpr std::size_t most_ranks = 4, most_places = 6;
-    std::map<std::string, std::vector<int>> places;
-    for (std::size_t r = 0; r < ranks.size(); ++r) places[ranks[r].place()].push_back(static_cast<int>(r));
-    std::vector<std::pair<std::string, std::vector<int>>> sorted(places.begin(), places.end());
+    std::map<std::string, std::vector<int>> ranks;
+    for (std::size_t r = 0; r < places.size(); ++r) ranks[places[r]].push_back(static_cast<int>(r));
+    std::vector<std::pair<std::string, std::vector<int>>> sorted(ranks.begin(), ranks.end());
     std::stable_sort(sorted.begin(), sorted.end(),
                      [](const auto& a, const auto& b) { return a.second.size() < b.second.size(); });
     std::string text;
@@ -72,10 +72,20 @@ std::string where_ranks_are(const std::vector<Progress::State>& ranks,
             text += cat(k > 0 ? ", " : i > 0 ? "; " : "", name_of(members[k]));
         if (members.size() > most_ranks) text += cat(" and ", members.size() - most_ranks, " more");
         text += cat(": ", place);
-        const int other = ranks[static_cast<std::size_t>(members[0])].waits_for;
-        if (members.size() == 1 && other >= 0) text += cat(", waiting for rank ", other);
     }
     return sorted.size() > most_places ? cat(text, "; and ", sorted.size() - most_places, " other places") : text;
+}
+
+std::string where_ranks_are(const std::vector<Progress::State>& ranks,
+                            const std::function<std::string(int rank)>& name_of) {
+    std::map<std::string, int> count;
+    for (const Progress::State& s : ranks) ++count[s.place()];
+    std::vector<std::string> places;
+    for (const Progress::State& s : ranks) {
+        const bool alone = count[s.place()] == 1 && s.waits_for >= 0;
+        places.push_back(alone ? cat(s.place(), ", waiting for rank ", s.waits_for) : s.place());
+    }
+    return where_ranks_are(places, name_of);
 }
 
 }  // namespace tera

@@ -31,7 +31,9 @@ class Standstill {
 
 std::vector<std::vector<DeviceCalls>> devices_of(const std::vector<Progress::State>& ranks);
 
-/// Who is in which call, the fewest first: they are the ones to look at.
+/// Who is at which place (in which call, say), the fewest first: they are the ones to look at.
+std::string where_ranks_are(const std::vector<std::string>& places,
+                            const std::function<std::string(int rank)>& name_of);
 std::string where_ranks_are(const std::vector<Progress::State>& ranks,
                             const std::function<std::string(int rank)>& name_of);
 

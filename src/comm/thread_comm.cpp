@@ -1,6 +1,6 @@
 #include "comm/thread_comm.h"
 
-#include <atomic>
+#include <algorithm>
 #include <condition_variable>
 #include <cstring>
 #include <deque>
@@ -9,13 +9,15 @@
 #include <optional>
 #include <thread>
 
+#include "comm/meeting.h"
 #include "comm/reduce_in_order.h"
+#include "comm/standstill.h"
 #include "core/error.h"
 
 namespace tera {
 namespace {
 
-/// What a rank throws because another one failed.
+/// What a rank throws because another one failed, or because none can go on.
 struct PeerFailed : Error {
     using Error::Error;
 };
@@ -35,11 +37,6 @@ struct Call {
     Tensor out;
     int root = 0;
 
-    std::string text() const {
-        if (op == Op::barrier) return name_of(op);
-        return cat(name_of(op), " of ", in.numel(), " ", tera::name_of(in.dtype),
-                   op == Op::broadcast ? cat(" from ", root) : "");
-    }
     bool matches(const Call& o) const {
         return op == o.op && in.dtype == o.in.dtype && in.numel() == o.in.numel() && root == o.root;
     }
@@ -53,57 +50,85 @@ struct Message {
 /// The state that the threads of one group share.
 struct Group {
     std::vector<int> members;  ///< ranks in the world
-    std::mutex mutex;
+    std::string name;          ///< "over ranks 0, 2"
     std::condition_variable changed;
     std::vector<std::optional<Call>> calls;  ///< of the collective under way
     std::vector<Call> agreed;                ///< the same once all have come
     int inside = 0;                          ///< ranks that have not left the collective
     std::map<std::pair<int, int>, std::deque<Message>> mail;
 
-    explicit Group(std::vector<int> m) : members(std::move(m)), calls(members.size()) {}
+    Group(std::vector<int> m, std::string n) : members(std::move(m)), name(std::move(n)), calls(members.size()) {}
 };
 
+/// What a rank waits for.
+struct Waiting {
+    std::function<bool()> ready;  ///< it can go on
+    std::function<std::string()> where;
+};
+
+/// What all threads share. One mutex guards it and its groups, so that whoever holds it knows what every rank does.
 struct World {
-    explicit World(int size) : ended(static_cast<std::size_t>(size)) {}
+    explicit World(int size) : waiting(static_cast<std::size_t>(size)), ended(waiting.size()) {}
 
     /// The n-th time that a rank asks for a group of these members it gets the n-th group of them.
     std::shared_ptr<Group> group(const std::vector<int>& members, int rank) {
         const std::lock_guard lock(mutex);
-        auto& g = groups[{members, asked[{rank, members}]++}];
-        if (!g) g = std::make_shared<Group>(members);
+        const int n = asked[{rank, members}]++;
+        auto& g = groups[{members, n}];
+        if (!g) g = std::make_shared<Group>(members, name_of_group(members, n));
         return g;
     }
-    void wake_all() {
-        const std::lock_guard lock(mutex);
-        for (auto& [key, g] : groups) {
-            const std::lock_guard group_lock(g->mutex);
-            g->changed.notify_all();
-        }
-    }
     /// The first failure counts.
-    void fail(int rank, const std::string& what, std::exception_ptr thrown) {
-        {
-            const std::lock_guard lock(mutex);
-            if (!failed) {
-                failure = cat("rank ", rank, ": ", what);
-                cause = thrown;
-                failed = true;
-            }
-        }
+    void fail(const std::string& why, const std::exception_ptr& thrown) {
+        if (failed) return;
+        failure = why;
+        cause = thrown;
+        failed = true;
         wake_all();
     }
     void end(int rank) {
+        const std::lock_guard lock(mutex);
         ended[static_cast<std::size_t>(rank)] = true;
         wake_all();
+        look_for_standstill();
+    }
+    /// To be called when a rank has begun to wait or has ended: if that was the last one that could do something, no
+    /// rank will ever go on.
+    void look_for_standstill() {
+        bool someone_waits = false;
+        for (std::size_t r = 0; r < waiting.size(); ++r) {
+            if (ended[r]) continue;
+            if (!waiting[r] || waiting[r]->ready()) return;
+            someone_waits = true;
+        }
+        if (!someone_waits) return;
+        const std::string why = cat("collectives out of step: all ranks wait for each other; ", where());
+        fail(why, std::make_exception_ptr(Error(why)));
     }
 
     std::mutex mutex;
     std::map<std::pair<std::vector<int>, int>, std::shared_ptr<Group>> groups;
     std::map<std::pair<int, std::vector<int>>, int> asked;
-    std::atomic<bool> failed{false};
-    std::string failure;  ///< constant once `failed` is set
+    bool failed = false;
+    std::string failure;
     std::exception_ptr cause;
-    std::vector<std::atomic<bool>> ended;
+    std::vector<const Waiting*> waiting;  ///< by rank; nullptr: it works, or has ended
+    std::vector<bool> ended;
+
+  private:
+    std::string name_of_group(const std::vector<int>& members, int n) const {
+        const bool all = members.size() == waiting.size() && std::is_sorted(members.begin(), members.end());
+        return cat("over ", all ? cat(members.size(), " ranks") : cat("ranks ", list_of(members)),
+                   n > 0 ? cat(" (their group ", n + 1, ")") : "");
+    }
+    std::string where() const {
+        std::vector<std::string> places;
+        for (const Waiting* w : waiting) places.push_back(w ? cat("in ", w->where()) : "done with its work");
+        return where_ranks_are(places, [](int rank) { return cat("rank ", rank); });
+    }
+    void wake_all() {
+        for (auto& [key, g] : groups) g->changed.notify_all();
+    }
 };
 
 /// The ranks' inputs.
@@ -138,41 +163,59 @@ class ThreadComm final : public Comm {
     /// Waits until all ranks have come with the same call, runs body, and waits until all are done with it.
     template <class F>
     void collective(const Call& call, const F& body);
-    template <class Ready>
-    void wait(std::unique_lock<std::mutex>& lock, const std::string& where, const Ready& ready);
-    void check_alike();
-    /// A member of the group that has ended and for which missing(rank in the group) holds; -1: none.
-    template <class Missing>
-    int gone(const Missing& missing) const;
+    template <class Where, class Ready>
+    void wait(std::unique_lock<std::mutex>& lock, const Where& where, const Ready& ready);
+    template <class Where>
+    void throw_if_failed(const Where& where) const;
+    void check_alike() const;
+    std::string text_of(const Call& call) const;
+    int in_world(int r) const { return group_->members[static_cast<std::size_t>(r)]; }
+    bool has_ended(int r) const { return world_->ended[static_cast<std::size_t>(in_world(r))]; }
+    bool has_come(int r) const { return group_->calls[static_cast<std::size_t>(r)].has_value(); }
+    /// A member of the group that has ended without coming to the collective; -1: none.
+    int missing() const;
 
     std::shared_ptr<World> world_;
     std::shared_ptr<Group> group_;
     int rank_;
 };
 
-template <class Ready>
-void ThreadComm::wait(std::unique_lock<std::mutex>& lock, const std::string& where, const Ready& ready) {
-    group_->changed.wait(lock, [&] { return world_->failed || ready(); });
-    if (world_->failed) throw PeerFailed(cat(world_->failure, " (this rank was in ", where, ")"));
+template <class Where>
+void ThreadComm::throw_if_failed(const Where& where) const {
+    if (world_->failed) throw PeerFailed(cat(world_->failure, " (this rank was in ", where(), ")"));
 }
 
-template <class Missing>
-int ThreadComm::gone(const Missing& missing) const {
+template <class Where, class Ready>
+void ThreadComm::wait(std::unique_lock<std::mutex>& lock, const Where& where, const Ready& ready) {
+    const Waiting here{std::cref(ready), std::cref(where)};
+    const Waiting*& mine = world_->waiting[static_cast<std::size_t>(in_world(rank_))];
+    mine = &here;
+    world_->look_for_standstill();
+    group_->changed.wait(lock, [&] { return world_->failed || ready(); });
+    mine = nullptr;
+    throw_if_failed(where);
+}
+
+std::string ThreadComm::text_of(const Call& call) const {
+    if (call.op == Op::barrier) return name_of(call.op);
+    return cat(name_of(call.op), " of ", call.in.numel(), " ", tera::name_of(call.in.dtype),
+               call.op == Op::broadcast ? cat(" from rank ", in_world(call.root)) : "");
+}
+
+int ThreadComm::missing() const {
     for (int r = 0; r < size(); ++r) {
-        const int in_world = group_->members[static_cast<std::size_t>(r)];
-        if (world_->ended[static_cast<std::size_t>(in_world)] && missing(r)) return in_world;
+        if (has_ended(r) && !has_come(r)) return in_world(r);
     }
     return -1;
 }
 
-void ThreadComm::check_alike() {
+void ThreadComm::check_alike() const {
     const Call& mine = *group_->calls[static_cast<std::size_t>(rank_)];
     for (int r = 0; r < size(); ++r) {
         const auto& other = group_->calls[static_cast<std::size_t>(r)];
         if (other && !mine.matches(*other)) {
-            throw Error(cat("collectives out of step: rank ", group_->members[static_cast<std::size_t>(rank_)],
-                            " calls ", mine.text(), ", rank ", group_->members[static_cast<std::size_t>(r)], " ",
-                            other->text()));
+            throw Error(cat("collectives out of step: rank ", in_world(rank_), " calls ", text_of(mine), ", rank ",
+                            in_world(r), " ", text_of(*other), ", ", group_->name));
         }
     }
 }
@@ -180,26 +223,21 @@ void ThreadComm::check_alike() {
 template <class F>
 void ThreadComm::collective(const Call& call, const F& body) {
     Group& g = *group_;
-    std::unique_lock lock(g.mutex);
-    wait(lock, call.text(), [&] { return !g.calls[static_cast<std::size_t>(rank_)] && (g.inside == 0); });
+    const auto where = [&] { return cat(text_of(call), " ", g.name); };
+    std::unique_lock lock(world_->mutex);
+    throw_if_failed(where);
     g.calls[static_cast<std::size_t>(rank_)] = call;
     check_alike();
-    const auto come = [&](int r) { return g.calls[static_cast<std::size_t>(r)].has_value(); };
     int count = 0;
-    for (int r = 0; r < size(); ++r) count += come(r);
+    for (int r = 0; r < size(); ++r) count += has_come(r);
     if (count == size()) {
         g.agreed.clear();
         for (auto& c : g.calls) g.agreed.push_back(*c);
         g.inside = size();
         g.changed.notify_all();
     } else {
-        int missing = -1;
-        wait(lock, call.text(), [&] {
-            if (g.inside > 0) return true;
-            missing = gone([&](int r) { return !come(r); });
-            return missing >= 0;
-        });
-        if (missing >= 0) throw Error(cat("rank ", missing, " has ended and is missing in ", call.text()));
+        wait(lock, where, [&] { return g.inside > 0 || missing() >= 0; });
+        if (g.inside == 0) throw Error(cat("rank ", missing(), " has ended and is missing in ", where()));
     }
     lock.unlock();
     body(g.agreed);
@@ -208,7 +246,7 @@ void ThreadComm::collective(const Call& call, const F& body) {
         for (auto& c : g.calls) c.reset();
         g.changed.notify_all();
     } else {
-        wait(lock, call.text(), [&] { return !g.calls[static_cast<std::size_t>(rank_)].has_value(); });
+        wait(lock, where, [&] { return !has_come(rank_); });
     }
 }
 
@@ -256,28 +294,27 @@ void ThreadComm::do_broadcast(const Exec&, Tensor data, int root) {
 }
 
 void ThreadComm::do_send(const Exec&, ConstTensor data, int to) {
-    const std::lock_guard lock(group_->mutex);
-    group_->mail[{rank_, to}].push_back({{data.data, data.data + data.bytes()}, data.dtype});
+    Message message{{data.data, data.data + data.bytes()}, data.dtype};
+    const std::lock_guard lock(world_->mutex);
+    group_->mail[{rank_, to}].push_back(std::move(message));
     group_->changed.notify_all();
 }
 
 void ThreadComm::do_recv(const Exec&, Tensor data, int from) {
-    std::unique_lock lock(group_->mutex);
+    const auto where = [&] {
+        return cat("recv of ", data.numel(), " ", tera::name_of(data.dtype), " from rank ", in_world(from), " ",
+                   group_->name);
+    };
+    std::unique_lock lock(world_->mutex);
     auto& box = group_->mail[{from, rank_}];
-    const std::string where = cat("recv of ", data.numel(), " ", tera::name_of(data.dtype), " from rank ",
-                                  group_->members[static_cast<std::size_t>(from)]);
-    int missing = -1;
-    wait(lock, where, [&] {
-        if (!box.empty()) return true;
-        missing = gone([&](int r) { return r == from; });
-        return missing >= 0;
-    });
-    if (box.empty()) throw Error(cat("rank ", missing, " has ended and sends nothing to ", where));
+    wait(lock, where, [&] { return !box.empty() || has_ended(from); });
+    if (box.empty()) throw Error(cat("rank ", in_world(from), " has ended and sends nothing to ", where()));
     const Message message = std::move(box.front());
     box.pop_front();
+    lock.unlock();
     if (message.dtype != data.dtype || message.bytes.size() != data.bytes()) {
-        throw Error(cat("messages out of step: ", where, ", sent were ", message.bytes.size() / size_of(message.dtype),
-                        " ", tera::name_of(message.dtype)));
+        throw Error(cat("messages out of step: ", where(), ", sent were ",
+                        message.bytes.size() / size_of(message.dtype), " ", tera::name_of(message.dtype)));
     }
     std::memcpy(data.data, message.bytes.data(), message.bytes.size());
 }
@@ -288,14 +325,15 @@ std::unique_ptr<Comm> ThreadComm::group(const std::vector<int>& members) {
                                         place);
 }
 
-void run_rank(const std::shared_ptr<World>& world, const std::shared_ptr<Group>& all, int rank,
+void run_rank(const std::shared_ptr<World>& world, const std::vector<int>& everyone, int rank,
               const std::function<void(Comm&)>& f) {
     try {
-        ThreadComm comm(world, all, rank);
+        ThreadComm comm(world, world->group(everyone, rank), rank);
         f(comm);
     } catch (const PeerFailed&) {  // the peer's own failure is the one to tell
     } catch (const std::exception& e) {
-        world->fail(rank, e.what(), std::current_exception());
+        const std::lock_guard lock(world->mutex);
+        world->fail(cat("rank ", rank, ": ", e.what()), std::current_exception());
     }
     world->end(rank);
 }
@@ -307,10 +345,8 @@ void run_on_threads(int size, const std::function<void(Comm& world)>& f) {
     auto world = std::make_shared<World>(size);
     std::vector<int> everyone;
     for (int r = 0; r < size; ++r) everyone.push_back(r);
-    const auto all = std::make_shared<Group>(everyone);
-    world->groups[{everyone, -1}] = all;
     std::vector<std::thread> threads;
-    for (int r = 0; r < size; ++r) threads.emplace_back([&, r] { run_rank(world, all, r, f); });
+    for (int r = 0; r < size; ++r) threads.emplace_back([&, r] { run_rank(world, everyone, r, f); });
     for (std::thread& t : threads) t.join();
     if (!world->failed) return;
     try {

@@ -2,8 +2,9 @@
 //
 // Sums are taken in the order of the ranks, whoever comes first, so results are the same bits in every run. All ranks
 // of a group must call the same collective with the same dtype and size; where they do not, every rank throws and the
-// text names both calls. A rank that throws, or ends while others wait for it, ends the wait of all others: nothing
-// hangs.
+// text names both calls. A rank that throws, or ends while others wait for it, ends the wait of all others. When the
+// last rank that could do something begins to wait or ends, and no other can go on, all that wait throw, and the text
+// says where each of them is. Nothing hangs, and no clock is asked.
 #pragma once
 
 #include <functional>

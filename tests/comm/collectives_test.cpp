@@ -1,24 +1,18 @@
-// Collectives on integer-valued data, bit for bit, on every kind of rank; and what happens when ranks that are threads
-// are out of step.
+// Collectives on integer-valued data, bit for bit, on every kind of rank.
 #include <gtest/gtest.h>
 
-#include <atomic>
 #include <chrono>
 #include <cstring>
 #include <thread>
 
 #include "comm/thread_comm.h"
-#include "support/expect_usage_error.h"
 #include "support/process_ranks.h"
+#include "support/rank_memory.h"
 
 namespace tera {
 namespace {
 
-struct RankMemory {
-    Arena arena;
-    ThreadPool pool{1};
-    Exec exec{Device::cpu, &arena, &pool};
-};
+using test::RankMemory;
 
 /// Element i of rank r: small integers, so that every format holds them and their sums.
 int value(int rank, std::int64_t i) { return static_cast<int>((i * 7 + rank * 3) % 11) - 5; }
@@ -236,88 +230,6 @@ TEST(CollectivesOfThreads, a_dry_run_passes_over_them) {
         comm.send(exec, x, 1);
         comm.recv(exec, x, 1);
     });
-}
-
-std::string failure_of(int ranks, const std::function<void(Comm&)>& f) {
-    try {
-        run_on_threads(ranks, f);
-    } catch (const Error& e) {
-        return e.what();
-    }
-    return "nothing was thrown";
-}
-
-TEST(CollectivesOutOfStep, different_sizes_are_named) {
-    const std::string text = failure_of(3, [](Comm& comm) {
-        const RankMemory m;
-        comm.all_reduce(m.exec, filled<float>(m, 0, comm.rank() == 1 ? 8 : 9), Reduce::sum);
-    });
-    EXPECT_NE(text.find("of 8 f32"), std::string::npos) << text;
-    EXPECT_NE(text.find("of 9 f32"), std::string::npos) << text;
-}
-
-TEST(CollectivesOutOfStep, different_operations_are_named) {
-    const std::string text = failure_of(2, [](Comm& comm) {
-        const RankMemory m;
-        if (comm.rank() == 0)
-            comm.all_reduce(m.exec, filled<float>(m, 0, 4), Reduce::max);
-        else
-            comm.broadcast(m.exec, filled<float>(m, 0, 4), 0);
-    });
-    EXPECT_NE(text.find("all_reduce(max)"), std::string::npos) << text;
-    EXPECT_NE(text.find("broadcast"), std::string::npos) << text;
-}
-
-TEST(CollectivesOutOfStep, a_message_of_another_format_is_named) {
-    const std::string text = failure_of(2, [](Comm& comm) {
-        const RankMemory m;
-        if (comm.rank() == 0)
-            comm.send(m.exec, filled<float>(m, 0, 4), 1);
-        else
-            comm.recv(m.exec, filled<double>(m, 0, 4), 0);
-    });
-    EXPECT_NE(text.find("4 f64 from rank 0, sent were 4 f32"), std::string::npos) << text;
-}
-
-TEST(CollectivesOutOfStep, a_rank_that_throws_wakes_all) {
-    std::atomic<int> reached{0};
-    const std::string text = failure_of(4, [&](Comm& comm) {
-        const RankMemory m;
-        const auto half = comm.group(comm.rank() < 2 ? std::vector<int>{0, 1} : std::vector<int>{2, 3});
-        if (comm.rank() == 2) throw Error("out of paper");
-        if (comm.rank() == 3) half->recv(m.exec, filled<float>(m, 0, 4), 0);
-        comm.barrier();
-        ++reached;
-    });
-    EXPECT_EQ(text, "rank 2: out of paper");
-    EXPECT_EQ(reached, 0);
-}
-
-TEST(CollectivesOutOfStep, a_rank_that_ends_is_missed) {
-    EXPECT_NE(failure_of(3,
-                         [](Comm& comm) {
-                             if (comm.rank() != 1) comm.barrier();
-                         })
-                  .find("rank 1 has ended and is missing in barrier"),
-              std::string::npos);
-    EXPECT_NE(failure_of(2,
-                         [](Comm& comm) {
-                             const RankMemory m;
-                             if (comm.rank() == 0) comm.recv(m.exec, filled<float>(m, 0, 4), 1);
-                         })
-                  .find("rank 1 has ended and sends nothing"),
-              std::string::npos);
-}
-
-TEST(CollectivesOutOfStep, usage_errors_stay_usage_errors) {
-    expect_usage_error(
-        [] {
-            run_on_threads(2, [](Comm& comm) {
-                if (comm.rank() == 0) usage_error("--tensor-model-parallel-size 3: 2 ranks");
-                comm.barrier();
-            });
-        },
-        {"rank 0: --tensor-model-parallel-size 3"});
 }
 
 }  // namespace
