@@ -82,7 +82,7 @@ MUTANTS = [
     ("src/train/pipeline.cpp", "parts_.mesh.over({Axis::dp, Axis::cp}).all_reduce(exec, sums, Reduce::sum);", "", "test_parity", "Parity*"),
     ("src/train/pipeline.cpp", "parts_.mesh.pp().broadcast(exec, sums, parts_.mesh.shape().pp - 1);", "", "test_parity", "Parity*"),
     ("src/train/train_step.cpp", "dp.all_reduce(parts_.pipeline.workspace().ctx().temp, tensor_over(&x, {1}), Reduce::sum);", "", "test_parity", "Parity*"),
-    # One message between stages, or of a checkpoint, left out: whoever waits for it waits for ever, or reads another.
+    # One message between stages, or of a checkpoint, left out: nobody can go on, or another one is read.
     ("src/train/pipeline.cpp", "parts_.mesh.pp().recv(memory, input.x, neighbour(-1));\n    }\n    Tensor out;", "}\n    Tensor out;", "test_parity", "Parity*"),
     ("src/train/pipeline.cpp", "parts_.mesh.pp().send(ctx.keep, out, neighbour(1));\n    else", "(void)out;\n    else", "test_parity", "Parity*"),
     ("src/train/pipeline.cpp", "if (!model.slice().head) parts_.mesh.pp_back().recv(ctx.temp, dx, neighbour(1));", "", "test_parity", "Parity*"),
@@ -105,6 +105,10 @@ MUTANTS = [
     ("src/comm/socket_transport.cpp", "count_sent(parcel.size);", "", "test_comm", "Watch.ranks_that*"),
     ("src/comm/mpi/mpi_module.cpp", "count_come(sizeof frame.header + bytes);", "", "test_comm", "SlowMpi*"),
     ("src/comm/process_world.cpp", "watch_->progress().finish();", "", "test_comm", "SlowMpi*"),
+    ("src/comm/thread_comm.cpp", "if (!waiting[r] || waiting[r]->ready()) return;", "if (!waiting[r]) return;", "test_comm", "ThreadStandstill*"),
+    ("src/comm/thread_comm.cpp", "        wake_all();\n        look_for_standstill();", "        wake_all();", "test_comm", "ThreadStandstill*"),
+    ("src/comm/thread_comm.cpp", "n > 0 ? cat(\" (their group \", n + 1, \")\") : \"\"", "n > 1 ? \"\" : \"\"", "test_comm", "ThreadStandstill*"),
+    ("src/comm/thread_comm.cpp", "in.dtype == o.in.dtype && ", "", "test_comm", "CollectivesOutOfStep*"),
     # Whoever waits for others says so.
     ("src/comm/meeting.cpp", "if (notices.due()) tell_who_is_missing(notices.since(), missing);", "", "test_comm", "Meeting*"),
     ("src/comm/meeting.cpp", "if (line.socket) (void)line.send(news_packet(text));", "(void)line;", "test_comm", "Meeting*"),
