@@ -41,7 +41,7 @@ threaded_tests=(
     "test_train TrainerLaws.*:TrainerResume.IsNoStopBitForBit:TrainerControl.Signal*"
 )
 
-"$ROOT/scripts/setup.sh" --tests
+"$ROOT/scripts/setup.sh" --tests --parquet
 mkdir -p "$logs"
 
 # Newer kernels place memory where ThreadSanitizer of GCC 12 does not expect it, unless addresses are not randomised.

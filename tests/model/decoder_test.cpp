@@ -271,5 +271,16 @@ TEST(InitParams, any_slice_of_a_piece_has_the_values_of_the_whole) {
         }
 }
 
+TEST(AllocateParams, the_first_product_overwrites_as_in_every_step) {
+    World w;
+    Decoder model(llama_config(), {}, 1);
+    auto params = params_of(model);
+    allocate_params(params, w.store, DType::f32, DType::f32);
+    for (const Param* p : params) {
+        EXPECT_EQ(p->grad_is_old, p->grad_by_product) << p->name;
+        for (const double g : values(p->grad)) EXPECT_EQ(g, 0) << p->name;
+    }
+}
+
 }  // namespace
 }  // namespace tera::test
