@@ -17,11 +17,12 @@ std::uint64_t chained(std::uint64_t before, std::string_view text) {
 /// The last number that both have a mark of and agree on, and the first at which they do not.
 std::optional<Misfit> compare(const DeviceCalls& a, const DeviceCalls& b) {
     Misfit misfit;
+    auto other = b.marks.begin();
     for (const CallMark& mark : a.marks) {
-        const auto same = std::find_if(b.marks.begin(), b.marks.end(),
-                                       [&](const CallMark& other) { return other.number == mark.number; });
-        if (same == b.marks.end()) continue;
-        if (same->digest != mark.digest) {
+        while (other != b.marks.end() && other->number < mark.number) ++other;
+        if (other == b.marks.end()) return {};
+        if (other->number != mark.number) continue;
+        if (other->digest != mark.digest) {
             misfit.upto = mark.number;
             misfit.one_call = a.call;
             misfit.other_call = b.call;
@@ -61,7 +62,7 @@ DeviceCalls CallLog::seen(std::int64_t begun, std::int64_t ended) const {
     return calls;
 }
 
-std::optional<Misfit> find_misfit(const std::vector<std::vector<DeviceCalls>>& ranks) {
+std::optional<Misfit> find_misfit(const std::vector<RankCalls>& ranks) {
     std::map<std::uint64_t, std::pair<int, const DeviceCalls*>> first;
     for (std::size_t r = 0; r < ranks.size(); ++r) {
         for (const DeviceCalls& calls : ranks[r]) {
@@ -77,13 +78,13 @@ std::optional<Misfit> find_misfit(const std::vector<std::vector<DeviceCalls>>& r
     return {};
 }
 
-std::vector<bool> held_up(const std::vector<std::vector<DeviceCalls>>& ranks) {
+std::vector<bool> held_up(const std::vector<RankCalls>& ranks) {
     struct Members {
         int heard = 0;
         std::int64_t least_begun = 0;
     };
     std::map<std::uint64_t, Members> all;
-    for (const auto& rank : ranks) {
+    for (const RankCalls rank : ranks) {
         for (const DeviceCalls& calls : rank) {
             Members& members = all[calls.key];
             members.least_begun = members.heard == 0 ? calls.begun : std::min(members.least_begun, calls.begun);

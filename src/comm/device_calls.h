@@ -10,6 +10,7 @@
 #include <cstdint>
 #include <deque>
 #include <optional>
+#include <span>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -62,11 +63,13 @@ struct Misfit {
     int members = 0;
 };
 
-/// With what the ranks' devices were last heard to do.
-std::optional<Misfit> find_misfit(const std::vector<std::vector<DeviceCalls>>& ranks);
+/// Of the communicators of a rank's device, as it was last heard.
+using RankCalls = std::span<const DeviceCalls>;
+
+std::optional<Misfit> find_misfit(const std::vector<RankCalls>& ranks);
 
 /// By rank: its device is in calls of which none can end, because another member has not come to it.
-std::vector<bool> held_up(const std::vector<std::vector<DeviceCalls>>& ranks);
+std::vector<bool> held_up(const std::vector<RankCalls>& ranks);
 
 /// Of a communicator of these ranks of the world; `purpose` and `number` tell those of the same ranks apart.
 std::uint64_t communicator_key(const std::vector<int>& members, std::string_view purpose, int number);

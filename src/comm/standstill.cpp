@@ -51,9 +51,9 @@ bool Standstill::found(const std::vector<Progress::State>& ranks, Clock::time_po
     return std::chrono::duration<double>(now - since_).count() >= (sure ? 1 : 2) * seconds_;
 }
 
-std::vector<std::vector<DeviceCalls>> devices_of(const std::vector<Progress::State>& ranks) {
-    std::vector<std::vector<DeviceCalls>> devices;
-    for (const Progress::State& s : ranks) devices.push_back(s.device);
+std::vector<RankCalls> devices_of(const std::vector<Progress::State>& ranks) {
+    std::vector<RankCalls> devices;
+    for (const Progress::State& s : ranks) devices.emplace_back(s.device);
     return devices;
 }
 

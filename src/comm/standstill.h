@@ -29,7 +29,8 @@ class Standstill {
     Clock::time_point since_{};
 };
 
-std::vector<std::vector<DeviceCalls>> devices_of(const std::vector<Progress::State>& ranks);
+/// They are looked at where they are.
+std::vector<RankCalls> devices_of(const std::vector<Progress::State>& ranks);
 
 /// Who is at which place (in which call, say), the fewest first: they are the ones to look at.
 std::string where_ranks_are(const std::vector<std::string>& places,

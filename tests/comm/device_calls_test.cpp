@@ -8,6 +8,12 @@
 namespace tera {
 namespace {
 
+using Ranks = std::vector<std::vector<DeviceCalls>>;
+
+std::vector<RankCalls> heard(const Ranks& ranks) { return {ranks.begin(), ranks.end()}; }
+std::optional<Misfit> misfit_of(const Ranks& ranks) { return find_misfit(heard(ranks)); }
+std::vector<bool> held_up_of(const Ranks& ranks) { return held_up(heard(ranks)); }
+
 CallLog log_of(int calls, const std::string& text = "all_reduce of 4 f32 over 2 ranks", int members = 2) {
     CallLog log(7, members, 0);
     for (int i = 0; i < calls; ++i) log.add(text);
@@ -36,9 +42,9 @@ TEST(DeviceCalls, names_are_kept_as_long_as_a_device_can_be_behind) {
 TEST(DeviceCalls, ranks_compare_wherever_they_are) {
     for (const int a : {1, 2, 3, 63, 64, 65, 1000, 4097}) {
         for (const int b : {1, 2, 3, 63, 64, 65, 1000, 4097}) {
-            EXPECT_FALSE(find_misfit({{log_of(a).seen(0, 0)}, {log_of(b).seen(0, 0)}})) << a << " and " << b;
+            EXPECT_FALSE(misfit_of({{log_of(a).seen(0, 0)}, {log_of(b).seen(0, 0)}})) << a << " and " << b;
             // They differ in the first call: seen if they have a number in common that is at or behind it.
-            const auto misfit = find_misfit({{log_of(a).seen(0, 0)}, {log_of(b, "other").seen(0, 0)}});
+            const auto misfit = misfit_of({{log_of(a).seen(0, 0)}, {log_of(b, "other").seen(0, 0)}});
             EXPECT_TRUE(misfit || 2 * std::abs(a - b) > std::min(a, b)) << a << " and " << b;
         }
     }
@@ -48,7 +54,7 @@ TEST(DeviceCalls, the_call_at_which_ranks_differ_is_numbered) {
     CallLog a = log_of(8), b = log_of(8);
     a.add("all_gather of 4 f32 over 2 ranks");
     b.add("all_gather of 5 f32 over 2 ranks");
-    const auto misfit = find_misfit({{}, {a.seen(9, 8)}, {log_of(3).seen(0, 0)}, {b.seen(9, 8)}});
+    const auto misfit = misfit_of({{}, {a.seen(9, 8)}, {log_of(3).seen(0, 0)}, {b.seen(9, 8)}});
     ASSERT_TRUE(misfit);
     EXPECT_EQ(misfit->one, 1);
     EXPECT_EQ(misfit->other, 3);
@@ -62,7 +68,7 @@ TEST(DeviceCalls, a_call_that_one_rank_left_out_shows_at_the_next_that_differs) 
     CallLog a(7, 2, 0), b(7, 2, 0);
     for (const char* call : {"x", "x", "y", "z"}) a.add(call);
     for (const char* call : {"x", "y", "z"}) b.add(call);
-    const auto misfit = find_misfit({{a.seen(0, 0)}, {b.seen(0, 0)}});
+    const auto misfit = misfit_of({{a.seen(0, 0)}, {b.seen(0, 0)}});
     ASSERT_TRUE(misfit);
     EXPECT_LE(misfit->after, 1);
     EXPECT_EQ(misfit->upto, 2);
@@ -92,22 +98,23 @@ DeviceCalls at(std::uint64_t key, std::int64_t begun, std::int64_t ended, int me
 
 TEST(HeldUp, a_device_waits_for_a_member_that_has_not_come) {
     using Held = std::vector<bool>;
-    EXPECT_EQ(held_up({{at(1, 3, 2)}, {at(1, 2, 2)}}), Held({true, false}));
-    EXPECT_EQ(held_up({{at(1, 3, 2)}, {at(1, 3, 2)}}), Held({false, false})) << "both are there: bytes are moving";
-    EXPECT_EQ(held_up({{at(1, 3, 2)}, {at(1, 4, 3)}}), Held({false, true})) << "the other is further";
-    EXPECT_EQ(held_up({{at(1, 3, 2)}, {}}), Held({true, false})) << "the other is not heard to have it";
+    EXPECT_EQ(held_up_of({{at(1, 3, 2)}, {at(1, 2, 2)}}), Held({true, false}));
+    EXPECT_EQ(held_up_of({{at(1, 3, 2)}, {at(1, 3, 2)}}), Held({false, false})) << "both are there: bytes are moving";
+    EXPECT_EQ(held_up_of({{at(1, 3, 2)}, {at(1, 4, 3)}}), Held({false, true})) << "the other is further";
+    EXPECT_EQ(held_up_of({{at(1, 3, 2)}, {}}), Held({true, false})) << "the other is not heard to have it";
 }
 
 TEST(HeldUp, a_device_that_can_go_on_elsewhere_is_not) {
     // Rank 0 is in calls of two communicators: one waits, the other is under way.
-    EXPECT_FALSE(held_up({{at(1, 3, 2), at(2, 7, 6)}, {at(1, 2, 2), at(2, 7, 6)}})[0]);
-    EXPECT_TRUE(held_up({{at(1, 3, 2), at(2, 7, 6)}, {at(1, 2, 2), at(2, 6, 6)}})[0]);
+    EXPECT_FALSE(held_up_of({{at(1, 3, 2), at(2, 7, 6)}, {at(1, 2, 2), at(2, 7, 6)}})[0]);
+    EXPECT_TRUE(held_up_of({{at(1, 3, 2), at(2, 7, 6)}, {at(1, 2, 2), at(2, 6, 6)}})[0]);
 }
 
 TEST(HeldUp, a_sender_waits_for_a_place_only) {
-    EXPECT_FALSE(held_up({{at(1, 3, 2, 2, 4)}, {at(1, 0, 0)}})[0]);
-    EXPECT_FALSE(held_up({{at(1, 6, 5, 2, 4)}, {at(1, 2, 1)}})[0]) << "message 2 is being received, its place is next";
-    EXPECT_TRUE(held_up({{at(1, 6, 5, 2, 4)}, {at(1, 1, 1)}})[0]);
+    EXPECT_FALSE(held_up_of({{at(1, 3, 2, 2, 4)}, {at(1, 0, 0)}})[0]);
+    EXPECT_FALSE(held_up_of({{at(1, 6, 5, 2, 4)}, {at(1, 2, 1)}})[0])
+        << "message 2 is being received, its place is next";
+    EXPECT_TRUE(held_up_of({{at(1, 6, 5, 2, 4)}, {at(1, 1, 1)}})[0]);
 }
 
 Progress::State with(std::vector<DeviceCalls> device, int waits_for = -1) {

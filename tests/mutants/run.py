@@ -95,7 +95,7 @@ MUTANTS = [
     ("src/train/checkpoint_ranks.cpp", "world_.send(exec_, data, 0);", "", "test_train", "CheckpointsOnRanks*"),
     ("src/comm/comm.cpp", "note(2.0 * ", "note(1.0 * ", "test_comm", "*counted*"),
     # Ranks that wait for each other, and ranks that only take long.
-    ("src/comm/device_calls.cpp", "if (same->digest != mark.digest) {", "if (false) {", "test_comm", "DeviceCalls.*"),
+    ("src/comm/device_calls.cpp", "if (other->digest != mark.digest) {", "if (false) {", "test_comm", "DeviceCalls.*"),
     ("src/comm/device_calls.cpp", "marks_[k] = {CallMark{given_, digest_}, marks_[k][0]};", "marks_[k] = {CallMark{given_, digest_}, CallMark{}};", "test_comm", "DeviceCalls.*"),
     ("src/comm/device_calls.cpp", "without_end += !all_came;", "without_end += 1;", "test_comm", "HeldUp.*"),
     ("src/comm/device_calls.cpp", "held[r] = open > 0 && without_end == open;", "held[r] = without_end > 0;", "test_comm", "HeldUp.*"),
