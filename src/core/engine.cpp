@@ -39,6 +39,7 @@ void Engine::set_deterministic(bool on) const {
 std::size_t Engine::own_bytes() const { return gpu_ ? Gpu::workspace_bytes : 0; }
 Engine::Taken Engine::taken() const { return gpu_ ? Taken{gpu_->taken_bytes, gpu_->most_taken_bytes} : Taken{}; }
 int Engine::gpus() { return gpu_count(); }
+std::string Engine::why_no_gpu() { return tera::why_no_gpu(); }
 
 #else
 
@@ -64,6 +65,7 @@ void Engine::set_deterministic(bool) const {}
 std::size_t Engine::own_bytes() const { return 0; }
 Engine::Taken Engine::taken() const { return {}; }
 int Engine::gpus() { return 0; }
+std::string Engine::why_no_gpu() { return ""; }
 
 #endif
 

@@ -53,6 +53,8 @@ class Engine {
     static int gpu_of_rank(int local_rank) { return gpus() == 1 ? 0 : local_rank; }
     /// How many GPUs this process can use: 0 without a driver or without CUDA in the build.
     static int gpus();
+    /// Why there is none to use; empty if there is one, or if the program was built for CPUs.
+    static std::string why_no_gpu();
 
   private:
     explicit Engine(std::shared_ptr<Gpu> gpu);

@@ -142,9 +142,11 @@ __global__ void merge_kernel(A* o, A* lse, const T* more, const A* lse_more, std
 
 void attention(const Exec& exec, const AttentionSpec& spec, const AttentionOut& out, HeadRows<ConstTensor> q,
                HeadRows<ConstTensor> k, HeadRows<ConstTensor> v) {
+    if (spec.K > 32 * lanes_of)  // a dry run finds out
+        usage_error("heads of ", spec.K, " elements: attention on GPUs takes up to ", 32 * lanes_of,
+                    "; lower --kv-channels, use more --num-attention-heads, or --device cpu");
     if (cudnn_attention(exec, spec, out, q, k, v) || exec.counts()) return;
     if (mma_attention(exec, spec, out, q, k, v)) return;
-    TERA_CHECK(spec.K <= 32 * lanes_of, "head dimension ", spec.K);
     dispatch_float(q.data.dtype, [&](auto zero) {
         using T = decltype(zero);
         using A = acc_t<T>;

@@ -54,7 +54,16 @@ Plans& plans_of(Gpu& gpu) {
     return *static_cast<Plans*>(gpu.attention_plans.get());
 }
 
-bool applies(const AttentionSpec& s, DType dtype) {
+/// What the library's gradients take if they are to be the same bits in every run: the probabilities' in tiles of
+/// 64 x 128.
+std::int64_t deterministic_bytes(const AttentionSpec& s) {
+    const auto whole = [](std::int64_t n, std::int64_t tile) { return (n + tile - 1) / tile * tile; };
+    return s.B * s.H * whole(s.Sq, 64) * whole(s.Sk, 128) * 2;
+}
+
+bool applies(const Gpu& gpu, const AttentionSpec& s, DType dtype) {
+    constexpr std::int64_t too_much = std::int64_t{8} << 30;  // our own kernels are slower and take nothing
+    if (gpu.deterministic && deterministic_bytes(s) > too_much) return false;
     return (dtype == DType::bf16 || dtype == DType::f16) && s.dropout == 0 && !s.doc_start && s.K % 8 == 0 &&
            s.K <= 256 && (s.Sq == s.Sk || !s.causal);
 }
@@ -119,16 +128,14 @@ void run(const Exec& exec, Plans& plans, Planned& planned, Pointers pointers) {
     check(graph.execute_plan_at_index(plans.handle, pointers, workspace, planned.fastest), "execution");
 }
 
-/// What the library asks for in backward, for a GPU on paper, which it cannot be asked about: the gradient of the
-/// queries and a sum for each of them in fp32, or, where the same bits are wanted in every run, that of the
-/// probabilities in tiles of 64 x 128. Forward needs none.
+/// What the library asks for in backward, for a GPU on paper, which it cannot be asked about: a sum for each query in
+/// fp32, and the gradient of the queries in fp32 or, where the same bits are wanted in every run, that of the
+/// probabilities. Forward needs none.
 void take_expected_workspace(const Exec& exec, const AttentionSpec& s) {
-    const auto whole = [](std::int64_t n, std::int64_t tile) { return (n + tile - 1) / tile * tile; };
-    const std::int64_t heads = s.B * s.H, size_of_f32 = 4;
+    const std::int64_t queries = s.B * s.H * s.Sq, size_of_f32 = 4;
     ArenaScope scope(*exec.arena);
-    exec.tensor(DType::u8,
-                {heads * s.Sq * size_of_f32 + (exec.gpu->deterministic ? heads * whole(s.Sq, 64) * whole(s.Sk, 128) * 2
-                                                                       : heads * s.Sq * s.K * size_of_f32)});
+    exec.tensor(DType::u8, {queries * size_of_f32 +
+                            (exec.gpu->deterministic ? deterministic_bytes(s) : queries * s.K * size_of_f32)});
 }
 
 void* pointer(const HeadRows<ConstTensor>& r) {
@@ -193,7 +200,7 @@ struct Operands {
 
 bool cudnn_attention(const Exec& exec, const AttentionSpec& s, const AttentionOut& out, HeadRows<ConstTensor> q,
                      HeadRows<ConstTensor> k, HeadRows<ConstTensor> v) {
-    if (!applies(s, q.data.dtype)) return false;
+    if (!applies(*exec.gpu, s, q.data.dtype)) return false;
     if (exec.gpu->on_paper) return true;
     const Operands operands{exec, s, q, k, v, out};
     operands.run({}, {}, [&](Graph& g) {
@@ -209,7 +216,7 @@ bool cudnn_attention(const Exec& exec, const AttentionSpec& s, const AttentionOu
 bool cudnn_attention_backward(const Exec& exec, const AttentionSpec& s, const AttentionGrads& grads, ConstTensor d_o,
                               HeadRows<ConstTensor> q, HeadRows<ConstTensor> k, HeadRows<ConstTensor> v,
                               const AttentionOut& out) {
-    if (!applies(s, q.data.dtype)) return false;
+    if (!applies(*exec.gpu, s, q.data.dtype)) return false;
     if (exec.gpu->on_paper) {
         take_expected_workspace(exec, s);
         return true;

@@ -204,15 +204,16 @@ void norm(const Exec& exec, const NormSpec& spec, Tensor y, ConstTensor x, Const
         if (packs<D>(n)) {
             if (with_least<2, 4, 8, 12, 16>(team_packs, [&](auto count) {
                     norm_rows<D, A, decltype(count)::value, true>
-                        <<<blocks_for(rows, warps), forward_threads, 0, stream>>>(dptr<T>(y), mean, rstd, dptr<T>(x),
-                                                                                  dptr<T>(w), optional_in<T>(b), rows,
-                                                                                  static_cast<int>(n), spec_of(spec));
+                        <<<blocks_for(rows, warps, INT32_MAX), forward_threads, 0, stream>>>(
+                            dptr<T>(y), mean, rstd, dptr<T>(x), dptr<T>(w), optional_in<T>(b), rows,
+                            static_cast<int>(n), spec_of(spec));
                 }))
                 return;
             if (with_least<4, 16>((team_packs + warps - 1) / warps, [&](auto count) {
-                    norm_rows<D, A, decltype(count)::value, false><<<blocks_for(rows, 1), forward_threads, 0, stream>>>(
-                        dptr<T>(y), mean, rstd, dptr<T>(x), dptr<T>(w), optional_in<T>(b), rows, static_cast<int>(n),
-                        spec_of(spec));
+                    norm_rows<D, A, decltype(count)::value, false>
+                        <<<blocks_for(rows, 1, INT32_MAX), forward_threads, 0, stream>>>(
+                            dptr<T>(y), mean, rstd, dptr<T>(x), dptr<T>(w), optional_in<T>(b), rows,
+                            static_cast<int>(n), spec_of(spec));
                 }))
                 return;
         }

@@ -12,6 +12,7 @@
 #include "core/error.h"
 #include "core/uploader.h"
 #include "ops/convert.h"
+#include "train/data_feed.h"
 #include "train/plan.h"
 #include "train/run_schedules.h"
 #include "train/training_parts.h"
@@ -35,44 +36,61 @@ double seconds_since_process_start() {
            std::stod(field) / static_cast<double>(sysconf(_SC_CLK_TCK));
 }
 
-/// Random tokens in the layout of micro-batches, drawn before anything is timed and handed out in turn.
-class RandomBatches {
+/// Random tokens. Where the flags treat documents apart, some end in every sample.
+class RandomSamples final : public SampleDataset {
   public:
-    RandomBatches(std::int64_t S, std::int64_t B, std::int64_t vocab, std::int64_t count)
-        : S_(S), B_(B), positions_(size()), mask_(size(), 1.0f), samples_(static_cast<std::size_t>(B)) {
-        std::mt19937 engine(1234);
-        std::uniform_int_distribution<std::int32_t> draw(0, static_cast<std::int32_t>(vocab - 1));
-        for (std::size_t t = 0; t < size(); ++t) positions_[t] = static_cast<std::int32_t>(t) / static_cast<int>(B);
-        for (std::int64_t b = 0; b < B; ++b) samples_[static_cast<std::size_t>(b)] = b;
-        for (std::int64_t i = 0; i < count; ++i) {
-            std::vector<std::int32_t>& row = tokens_.emplace_back(size() + static_cast<std::size_t>(B));
-            for (std::int32_t& token : row) token = draw(engine);
-        }
-    }
+    RandomSamples(const GptSampleOptions& options, std::int64_t vocab) : options_(options), vocab_(vocab) {}
 
-    const MicroBatch& next() {
-        const std::vector<std::int32_t>& tokens = tokens_[at_++ % tokens_.size()];
-        batch_ = {};
-        batch_.S = S_;
-        batch_.B = B_;
-        batch_.tokens = tokens.data();
-        batch_.labels = tokens.data() + B_;  // the token at the next position of the same sample
-        batch_.loss_mask = mask_.data();
-        batch_.positions = positions_.data();
-        batch_.sample = samples_.data();
-        return batch_;
+    std::int64_t size() const override { return std::int64_t{1} << 40; }
+    std::int64_t sample_length() const override { return options_.sequence_length + options_.extra_tokens; }
+    std::int32_t read(std::int64_t i, std::int32_t* out) const override {
+        std::mt19937_64 engine(static_cast<std::uint64_t>(1234 + i));
+        const bool documents = options_.eod_id >= 0;
+        std::uniform_int_distribution<std::int32_t> draw(0, static_cast<std::int32_t>(vocab_ - (documents ? 2 : 1)));
+        std::uniform_int_distribution<std::int64_t> length(1, std::max<std::int64_t>(options_.sequence_length / 2, 1));
+        std::int64_t left = length(engine);
+        for (std::int64_t k = 0; k < sample_length(); ++k) {
+            const bool end = documents && --left == 0;
+            out[k] = end ? options_.eod_id : draw(engine);
+            if (end) left = length(engine);
+        }
+        return 0;
     }
 
   private:
-    std::size_t size() const { return static_cast<std::size_t>(S_ * B_); }
+    GptSampleOptions options_;
+    std::int64_t vocab_;
+};
 
-    std::int64_t S_, B_;
-    std::vector<std::vector<std::int32_t>> tokens_;
-    std::vector<std::int32_t> positions_;
-    std::vector<float> mask_;
-    std::vector<std::int64_t> samples_;
+/// Micro-batches as pretrain makes them, made before anything is timed and handed out in turn.
+class RandomBatches {
+  public:
+    RandomBatches(const RunConfig& c, std::int64_t vocab, std::int64_t count) {
+        GptSampleOptions options;
+        options.sequence_length = c.seq_length;
+        options.reset_position_ids = c.reset_position_ids;
+        options.reset_attention_mask = c.reset_attention_mask;
+        options.eod_mask_loss = c.eod_mask_loss;
+        options.goldfish_loss = c.goldfish_loss;
+        options.goldfish_k = c.goldfish_k;
+        options.goldfish_h = c.goldfish_h;
+        if (c.reset_position_ids || c.reset_attention_mask || c.eod_mask_loss)
+            options.eod_id = static_cast<std::int32_t>(vocab - 1);
+        const RandomSamples samples(options, vocab);
+        for (std::int64_t i = 0; i < count; ++i) {
+            SampleNumbers numbers;
+            for (std::int64_t b = 0; b < c.micro_batch_size; ++b) numbers.index.push_back(i * c.micro_batch_size + b);
+            numbers.consumed = numbers.index;
+            batches_.push_back(make_batch(samples, options, numbers));
+        }
+    }
+
+    const MicroBatch& next() { return view_ = view_of(batches_[at_++ % batches_.size()]); }
+
+  private:
+    std::vector<Batch> batches_;
     std::size_t at_ = 0;
-    MicroBatch batch_;
+    MicroBatch view_;
 };
 
 void fill_in(RunConfig& c, int steps) {
@@ -122,6 +140,7 @@ class StepBench {
     std::optional<BatchUpload> upload_;
     std::optional<TrainingParts> parts_;
     std::optional<RandomBatches> batches_;
+    std::size_t upload_bytes_ = 0;
     Timers no_timers_{0}, phase_timers_{2};
     std::optional<Pipeline> plain_pipeline_, timed_pipeline_;
     std::optional<TrainStep> plain_step_, timed_step_;
@@ -156,10 +175,10 @@ void StepBench::set_up() {
     engine_->set_deterministic(config().deterministic_mode);
     const MemoryPlan plan = reserve_memory(config(), vocab.size, *workspace_, Mesh());
     result_.planned = plan.total();
+    upload_bytes_ = plan.batches;
     parts_.emplace(config(), vocab.size, *workspace_, plan);
     result_.micro_batches = make_batch_schedule(config()).at(0).micro_batches;
-    batches_.emplace(config().seq_length, config().micro_batch_size, vocab.size,
-                     std::clamp<std::int64_t>(2 * result_.micro_batches, 2, 16));
+    batches_.emplace(config(), vocab.size, std::clamp<std::int64_t>(2 * result_.micro_batches, 2, 16));
     const auto make = [&](std::optional<Pipeline>& pipeline, std::optional<TrainStep>& step, Timers& timers) {
         pipeline.emplace(Pipeline::Parts{parts_->chunks(), parts_->mesh(), *workspace_, *upload_, timers});
         step.emplace(TrainStep::Parts{*pipeline, parts_->sync(), parts_->optimizer(), parts_->scaler(), timers},
@@ -217,12 +236,6 @@ void StepBench::note_memory() {
     }
     const std::size_t main = bytes_of_state(parts_->optimizer(), true),
                       moments = bytes_of_state(parts_->optimizer(), false);
-    const MicroBatch& batch = batches_->next();
-    const auto T = static_cast<std::size_t>(batch.S * batch.B);
-    const std::size_t upload = engine_->gpu() == nullptr
-                                   ? 0
-                                   : Uploader::device_bytes(T * (3 * sizeof(std::int32_t) + sizeof(float)) +
-                                                            static_cast<std::size_t>(batch.B) * sizeof(std::int64_t));
     const Ctx ctx = workspace_->ctx();
     result_.memory = {{"weights", values},
                       {"gradients", grads},
@@ -233,7 +246,7 @@ void StepBench::note_memory() {
                       {"activations, temporary", ctx.temp.arena->held()},
                       {"activations, recomputed", ctx.redo.arena->held()},
                       {"rotary angles", parts_->table_bytes()},
-                      {"upload buffers", upload},
+                      {"upload buffers", upload_bytes_},
                       {"library workspace", engine_->own_bytes()}};
     const Engine::Memory seen = engine_->memory_info();
     result_.device_total = seen.total;

@@ -94,16 +94,18 @@ const MicroBatch& DataFeed::next(Split split) {
     Stream& stream = streams_[static_cast<std::size_t>(split)];
     if (stream.loader == nullptr) open(split);
     stream.batch = stream.loader->next();
-    const Batch& b = stream.batch;
-    stream.view = {.S = b.sequence_length,
-                   .B = b.batch_size,
-                   .tokens = b.tokens.data(),
-                   .labels = b.labels.data(),
-                   .loss_mask = b.loss_mask.data(),
-                   .positions = b.positions.data(),
-                   .doc_start = b.isolate_documents ? b.doc_start.data() : nullptr,
-                   .sample = b.sample_ids.data()};
-    return stream.view;
+    return stream.view = view_of(stream.batch);
+}
+
+MicroBatch view_of(const Batch& b) {
+    return {.S = b.sequence_length,
+            .B = b.batch_size,
+            .tokens = b.tokens.data(),
+            .labels = b.labels.data(),
+            .loss_mask = b.loss_mask.data(),
+            .positions = b.positions.data(),
+            .doc_start = b.isolate_documents ? b.doc_start.data() : nullptr,
+            .sample = b.sample_ids.data()};
 }
 
 }  // namespace tera

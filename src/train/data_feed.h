@@ -20,6 +20,9 @@ namespace tera {
 /// · batch, test eval iterations · batch. 0 where a split is not used.
 TargetSizes target_sizes(const RunConfig& config, std::int64_t train_iters, std::int64_t train_samples);
 
+/// As a model takes it; the batch must outlive it.
+MicroBatch view_of(const Batch& batch);
+
 class DataFeed {
   public:
     /// dp_rank: which of the data-parallel ranks' samples are wanted. UsageError for missing or damaged data, or a

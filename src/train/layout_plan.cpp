@@ -27,6 +27,7 @@ Engine engine_to_plan_for(const std::string& device) {
 
 LayoutPlan plan_layout(const RunConfig& config, std::int64_t true_vocab, std::int64_t micro_batches) {
     const Engine engine = engine_to_plan_for(config.device);
+    engine.set_deterministic(config.deterministic_mode);
     ThreadPool pool(1);
     const MeshShape shape = mesh_shape_from(config);
     LayoutPlan plan;

@@ -124,11 +124,13 @@ MemoryPlan reserve_memory(const RunConfig& config, std::int64_t true_vocab, Work
     Workspace dry(engine, workspace.pool(), Arena::Kind::counting);
     const MemoryPlan plan = plan_steps(config, true_vocab, dry, mesh);
     mesh.reset_traffic();
-    const std::size_t room = engine.memory_info().free + plan.libraries;  // those have theirs already
+    // The libraries have their workspace already, and load code in the first steps.
+    constexpr std::size_t code = std::size_t{512} << 20;
+    const std::size_t free = engine.memory_info().free, room = plan.libraries + (free > code ? free - code : 0);
     if (plan.total() > room) {
         const auto advice = advice_to_fit(config, true_vocab, workspace, mesh, room);
         usage_error("out of memory: this run needs ", human_bytes(plan.total()), " (", plan.text(), ") and ",
-                    engine.name(), " has ", human_bytes(room), " free; ",
+                    engine.name(), " has ", human_bytes(room), " for it; ",
                     advice ? "it fits with " + *advice : "it needs more GPUs or a smaller model");
     }
     workspace.reserve_like(dry);

@@ -3,6 +3,7 @@
 #pragma once
 
 #include <cstdint>
+#include <exception>
 
 #include "core/profile.h"
 
@@ -15,7 +16,10 @@ class ProfileWindow {
     ProfileWindow(std::int64_t first, std::int64_t last) : on_(true), first_(first), last_(last) {}
     /// A run that stops inside the window closes it, so that the tool writes what it has.
     ~ProfileWindow() {
-        if (open_) profiler_stop();
+        try {
+            if (open_) profiler_stop();
+        } catch (const std::exception&) {  // the error that ends the run says more
+        }
     }
     ProfileWindow(const ProfileWindow&) = delete;
     ProfileWindow& operator=(const ProfileWindow&) = delete;

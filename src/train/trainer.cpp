@@ -100,17 +100,22 @@ void Trainer::begin_profile() {
     print(cat("> profiling from iteration ", state_.iteration + 1));
     if (config_.profile_timeline.empty()) return;
     trace_.emplace();
-    if (trace_->ready()) return trace_->start();
-    print(cat("> no timeline: ", trace_->why_not()));
+    std::string problem = trace_->why_not();
+    try {  // for want of a timeline no run of weeks should end
+        if (trace_->ready()) return trace_->start();
+    } catch (const std::exception& e) {
+        problem = e.what();
+    }
+    print(cat("> no timeline: ", problem));
     trace_.reset();
 }
 
 void Trainer::end_profile() {
     print(cat("> profiled to iteration ", state_.iteration));
     if (!trace_) return;
-    try {  // for want of a timeline no run of weeks should end
+    try {
         options_.print("> timeline in " + write_timeline(config_.profile_timeline, trace_->stop(), config_.rank));
-    } catch (const UsageError& e) {
+    } catch (const std::exception& e) {
         options_.print(cat("> no timeline: ", e.what()));
     }
     trace_.reset();

@@ -154,6 +154,8 @@ void Trainer::print_arguments() {
     print(world_size_line(format_, {config_.world_size, config_.data_parallel_size, config_.context_parallel_size,
                                     config_.tensor_model_parallel_size, config_.pipeline_model_parallel_size}));
     for (const std::string& notice : config_.notices) print(notice);
+    if (config_.device.empty() && !Engine::why_no_gpu().empty())
+        print(cat("> running on the CPU, since there is no GPU to use: ", Engine::why_no_gpu()));
     if (config_.profile && engine_.device() == Device::cpu)
         print("> --profile marks steps for GPU profilers; on the CPU it changes nothing (perf record sees every step)");
     if (format_ == LogFormat::core_0_12 || format_ == LogFormat::swiss) {

@@ -1,6 +1,8 @@
 // `teratron bench step`: its flags, and a small run on the CPU from end to end.
 #include <gtest/gtest.h>
 
+#include <set>
+
 #include <nlohmann/json.hpp>
 
 #include "cli/process.h"
@@ -75,6 +77,21 @@ TEST(Bench, RefusesInOneLine) {
         EXPECT_TRUE(contains(run.err, part)) << run.err;
         EXPECT_EQ(run.out, "") << part;
     }
+}
+
+TEST(Bench, DocumentsAreTreatedAsTheFlagsSay) {
+    const auto loss = [](const std::vector<std::string>& flags) {
+        std::vector<std::string> words{"--warmup", "1", "--steps", "1"};
+        words.insert(words.end(), flags.begin(), flags.end());
+        const Outcome run = teratron(tiny(words));
+        EXPECT_EQ(run.exit_code, 0) << run.err;
+        return run.out.substr(run.out.find("  loss "), 40);
+    };
+    std::set<std::string> losses;
+    for (const char* flag : {"--reset-attention-mask", "--reset-position-ids", "--eod-mask-loss"})
+        losses.insert(loss({flag}));
+    losses.insert(loss({}));
+    EXPECT_EQ(losses.size(), 4u);
 }
 
 TEST(Bench, ASmallRunOnTheCpuTellsEverything) {

@@ -93,6 +93,31 @@ TEST(PlanOfAGpuThatIsNotHere, IsWhatLargeModelsTookOnOne) {
                  });
 }
 
+/// cuDNN's gradients take memory with the square of the sequence if they are to be the same in every run; beyond some
+/// GiB our own kernels do it, which take none.
+TEST(PlanOfAGpuThatIsNotHere, CountsWhatDeterministicAttentionTakes) {
+    if (!build_info().cuda) GTEST_SKIP() << "built without CUDA: no GPU can be planned for";
+#ifndef TERA_WITH_CUDNN
+    GTEST_SKIP() << "built without cuDNN's front end";
+#endif
+    const auto total = [](const std::string& flags) {
+        RunConfig config = config_of(
+            "--bf16 --num-layers 1 --hidden-size 2304 --num-attention-heads 24 "
+            "--position-embedding-type rope --micro-batch-size 1 --lr 1e-4 "
+            "--attention-dropout 0 --hidden-dropout 0 --tokenizer-type NullTokenizer "
+            "--vocab-size 99 --device cuda " +
+                flags,
+            1);
+        config.padded_vocab_size = 128;
+        return static_cast<double>(plan_layout(config, 100, 1).stages[0].total());
+    };
+    const std::string s8k = "--seq-length 8192 --max-position-embeddings 8192 ",
+                      s64k = "--seq-length 65536 --max-position-embeddings 65536 ";
+    EXPECT_NEAR(total(s8k + "--deterministic-mode") - total(s8k), 24 * 8192.0 * 8192.0 * 2,
+                0.1 * 24 * 8192.0 * 8192.0 * 2);
+    EXPECT_LE(total(s64k + "--deterministic-mode"), total(s64k));
+}
+
 /// Long sequences, where attention's own memory counts, and deterministic mode.
 TEST(PlanOfAGpuThatIsNotHere, IsThatOfTheOneThatIsHere) {
     if (Engine::gpus() == 0) GTEST_SKIP() << "no GPU in this machine";

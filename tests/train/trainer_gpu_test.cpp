@@ -74,7 +74,8 @@ TEST_F(TrainerOnGpu, HalfPrecisionFindsItsScaleAndLearns) {
 
 TEST_F(TrainerOnGpu, ARunThatDoesNotFitSaysWhatItNeedsAndWhatWouldFit) {
     const std::string said = failure(wide + "--micro-batch-size 131072 --global-batch-size 131072 --train-iters 1 ");
-    for (const char* words : {"out of memory: this run needs", "activations", " free; it fits with --micro-batch-size"})
+    for (const char* words :
+         {"out of memory: this run needs", "activations", " for it; it fits with --micro-batch-size"})
         EXPECT_NE(said.find(words), std::string::npos) << said;
     EXPECT_EQ(said.find('\n'), std::string::npos) << said;
     EXPECT_EQ(run(wide + "--train-iters 2 ").losses.size(), 2u) << "nothing of it is left on the device";

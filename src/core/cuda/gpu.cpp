@@ -31,8 +31,9 @@ class DeviceMemory final : public MemorySource {
         throw Error(cat("out of GPU memory: wanted ", bytes >> 20, " MiB more, ", free >> 20, " of ", total >> 20,
                         " MiB are free on ", gpu_.name));
     }
+    /// Destructors call it, also after an error of the device, which must not hide behind another.
     void give_back(std::byte* data, std::size_t bytes) override {
-        gpu_.synchronize();
+        cudaStreamSynchronize(gpu_.stream);
         gpu_.taken_bytes -= bytes;
         cudaFree(data);
     }
@@ -65,6 +66,14 @@ int gpu_count() {
     return n;
 }
 
+std::string why_no_gpu() {
+    int n = 0;
+    const cudaError_t status = cudaGetDeviceCount(&n);
+    cudaGetLastError();
+    if (status != cudaSuccess) return cudaGetErrorString(status);
+    return n > 0 ? "" : "no CUDA device is visible";
+}
+
 Gpu::Gpu(OnPaper) : on_paper(true), device(0), name("a GPU, on paper"), memory_(std::make_unique<NoMemory>()) {}
 
 Gpu::Gpu(int which) : on_paper(false), device(which) {
@@ -85,9 +94,14 @@ Gpu::Gpu(int which) : on_paper(false), device(which) {
     name = properties.name;
     multiprocessors = properties.multiProcessorCount;
     total_bytes = properties.totalGlobalMem;
-    if (properties.major < 8)
+    constexpr int oldest = TERA_CUDA_OLDEST;  // that there is code for
+    if (properties.major * 10 + properties.minor < oldest)
         usage_error(name, " has compute capability ", properties.major, ".", properties.minor,
-                    "; 8.0 or newer is needed: use --device cpu");
+                    ", and this program was built for ", oldest / 10, ".", oldest % 10, " and newer: ",
+                    properties.major < 8 ? ""
+                                         : "build it with TERA_CUDA_ARCH=" + cat(properties.major, properties.minor) +
+                                               " scripts/build.sh, or ",
+                    "use --device cpu");
     TERA_CUDA(cudaStreamCreateWithFlags(&stream, cudaStreamNonBlocking));
     TERA_CUBLAS(cublasLtCreate(&blas));
     TERA_CUDA(cudaMalloc(&workspace, workspace_bytes));

@@ -46,5 +46,7 @@ struct Gpu {
 
 /// How many devices this process can use: 0 without a driver.
 int gpu_count();
+/// In the driver's words; empty if there is one.
+std::string why_no_gpu();
 
 }  // namespace tera
