@@ -8,7 +8,8 @@
 namespace tera {
 namespace {
 
-constexpr std::size_t most_texts = 4096;  // launches that a device keeps waiting are fewer
+constexpr std::size_t most_kept = 4096;  // launches that a device keeps waiting are fewer
+constexpr std::int64_t told_before = 8;  // calls before the one that the device is in
 
 std::uint64_t chained(std::uint64_t before, std::string_view text) {
     return (before ^ hash_name(text)) * 0x9e3779b97f4a7c15u + 1;
@@ -41,15 +42,20 @@ std::int64_t CallLog::add(std::string call) {
     digest_ = chained(digest_, call);
     for (std::size_t k = 0; k < marks_.size() && given_ % (std::int64_t{1} << k) == 0; ++k)
         marks_[k] = {CallMark{given_, digest_}, marks_[k][0]};
-    latest_.push_back(std::move(call));
-    if (latest_.size() > most_texts) latest_.pop_front();
+    latest_.push_back({std::move(call), digest_});
+    if (latest_.size() > most_kept) latest_.pop_front();
     return given_;
 }
 
 DeviceCalls CallLog::seen(std::int64_t begun, std::int64_t ended) const {
     DeviceCalls calls{key_, members_, given_, begun, ended, ahead_, {}, {}};
     const std::int64_t in = std::min(ended + 1, given_), first = given_ - static_cast<std::int64_t>(latest_.size()) + 1;
-    if (in >= first && in > 0) calls.call = latest_[static_cast<std::size_t>(in - first)];
+    const auto kept = [&](std::int64_t number) -> const Call& {
+        return latest_[static_cast<std::size_t>(number - first)];
+    };
+    if (in >= first && in > 0) calls.call = kept(in).text;
+    for (std::int64_t number = std::max(first, in - told_before); number <= in; ++number)
+        calls.marks.push_back({number, kept(number).digest});
     for (const auto& pair : marks_) {
         for (const CallMark& mark : pair) {
             if (mark.number > 0) calls.marks.push_back(mark);

@@ -2,8 +2,10 @@
 // ranks are out of step where the host does not wait and the device says nothing.
 //
 // Members of a communicator must give it the same calls in the same order. Every call goes into a digest of all before
-// it, and a few digests are kept: those of the two latest multiples of every power of two. So two ranks always have a
-// number in common, no further back than twice the distance between them, and can compare wherever they are.
+// it, and two kinds of digests are told to the others. Those of the two latest multiples of every power of two: so two
+// ranks always have a number in common, no further back than twice the distance between them, and can compare wherever
+// their hosts are. And those of the call that the device is in and some before it: devices that hang in calls which
+// differ are there together, however far their hosts went on.
 #pragma once
 
 #include <array>
@@ -51,7 +53,11 @@ class CallLog {
     std::int64_t ahead_;
     std::int64_t given_ = 0;
     std::uint64_t digest_ = 0;
-    std::deque<std::string> latest_;  ///< no more than the device can be behind
+    struct Call {
+        std::string text;
+        std::uint64_t digest;
+    };
+    std::deque<Call> latest_;  ///< no more than the device can be behind
     std::array<std::array<CallMark, 2>, 48> marks_{};
 };
 

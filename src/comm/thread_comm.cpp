@@ -163,8 +163,11 @@ class ThreadComm final : public Comm {
     /// Waits until all ranks have come with the same call, runs body, and waits until all are done with it.
     template <class F>
     void collective(const Call& call, const F& body);
+    /// Until it is ready or, if that ends it, a rank has failed.
+    enum class Failure : std::uint8_t { ends_it, is_passed_over };
     template <class Where, class Ready>
-    void wait(std::unique_lock<std::mutex>& lock, const Where& where, const Ready& ready);
+    void wait(std::unique_lock<std::mutex>& lock, const Where& where, const Ready& ready,
+              Failure failure = Failure::ends_it);
     template <class Where>
     void throw_if_failed(const Where& where) const;
     void check_alike() const;
@@ -186,14 +189,13 @@ void ThreadComm::throw_if_failed(const Where& where) const {
 }
 
 template <class Where, class Ready>
-void ThreadComm::wait(std::unique_lock<std::mutex>& lock, const Where& where, const Ready& ready) {
+void ThreadComm::wait(std::unique_lock<std::mutex>& lock, const Where& where, const Ready& ready, Failure failure) {
     const Waiting here{std::cref(ready), std::cref(where)};
     const Waiting*& mine = world_->waiting[static_cast<std::size_t>(in_world(rank_))];
     mine = &here;
     world_->look_for_standstill();
-    group_->changed.wait(lock, [&] { return world_->failed || ready(); });
+    group_->changed.wait(lock, [&] { return ready() || (world_->failed && failure == Failure::ends_it); });
     mine = nullptr;
-    throw_if_failed(where);
 }
 
 std::string ThreadComm::text_of(const Call& call) const {
@@ -237,8 +239,12 @@ void ThreadComm::collective(const Call& call, const F& body) {
         g.changed.notify_all();
     } else {
         wait(lock, where, [&] { return g.inside > 0 || missing() >= 0; });
-        if (g.inside == 0) throw Error(cat("rank ", missing(), " has ended and is missing in ", where()));
+        if (g.inside == 0) {
+            throw_if_failed(where);
+            throw Error(cat("rank ", missing(), " has ended and is missing in ", where()));
+        }
     }
+    // From here on the others work on this rank's memory: whoever fails, all go through it to the end.
     lock.unlock();
     body(g.agreed);
     lock.lock();
@@ -246,7 +252,8 @@ void ThreadComm::collective(const Call& call, const F& body) {
         for (auto& c : g.calls) c.reset();
         g.changed.notify_all();
     } else {
-        wait(lock, where, [&] { return !has_come(rank_); });
+        wait(
+            lock, where, [&] { return !has_come(rank_); }, Failure::is_passed_over);
     }
 }
 
@@ -308,7 +315,10 @@ void ThreadComm::do_recv(const Exec&, Tensor data, int from) {
     std::unique_lock lock(world_->mutex);
     auto& box = group_->mail[{from, rank_}];
     wait(lock, where, [&] { return !box.empty() || has_ended(from); });
-    if (box.empty()) throw Error(cat("rank ", in_world(from), " has ended and sends nothing to ", where()));
+    if (box.empty()) {
+        throw_if_failed(where);
+        throw Error(cat("rank ", in_world(from), " has ended and sends nothing to ", where()));
+    }
     const Message message = std::move(box.front());
     box.pop_front();
     lock.unlock();

@@ -143,15 +143,17 @@ class Watch::Impl {
     }
 
     void turn() {
-        const auto began = Clock::now();
-        wait_for_news();
+        const std::vector<std::size_t> with_news = wait_for_news();
         // If we ourselves stood still, the silence of the others means nothing.
-        if (seconds_since(began) > 3 * settings_.beat_s) {
+        if (seconds_since(turned_) > 3 * settings_.beat_s) {
             for (Line& line : lines_) line.heard = Clock::now();
             standstill_.forget();
         }
+        turned_ = Clock::now();
         if (tell_own_failure()) return;
-        for (std::size_t i = first_line(); i < lines_.size() && !left_; ++i) read(i);
+        for (const std::size_t i : with_news) {
+            if (!left_) read(i);
+        }
         if (left_) return;
         if (Clock::now() >= next_beat_) {
             next_beat_ = Clock::now() + seconds(settings_.beat_s);
@@ -170,14 +172,25 @@ class Watch::Impl {
     std::size_t first_line() const { return place_.rank == 0 ? 1 : 0; }
     int rank_of(std::size_t line) const { return place_.rank == 0 ? static_cast<int>(line) : 0; }
 
-    void wait_for_news() {
+    /// The lines on which something has come.
+    std::vector<std::size_t> wait_for_news() const {
+        constexpr std::size_t many = 64;
+        if (lines_.size() > many) std::this_thread::sleep_for(std::chrono::milliseconds(10));  // several at a time
         std::vector<pollfd> polled{{wake_, POLLIN, 0}};
-        for (const Line& line : lines_) {
-            if (line.socket) polled.push_back({line.socket.fd(), POLLIN, 0});
+        std::vector<std::size_t> line_of{0};
+        for (std::size_t i = first_line(); i < lines_.size(); ++i) {
+            if (!lines_[i].socket) continue;
+            polled.push_back({lines_[i].socket.fd(), POLLIN, 0});
+            line_of.push_back(i);
         }
         ::poll(polled.data(), polled.size(), static_cast<int>(settings_.beat_s * 1000 / 2));
         std::uint64_t count = 0;
         if (polled[0].revents != 0) (void)!::read(wake_, &count, sizeof count);
+        std::vector<std::size_t> with_news;
+        for (std::size_t i = 1; i < polled.size(); ++i) {
+            if (polled[i].revents != 0) with_news.push_back(line_of[i]);
+        }
+        return with_news;
     }
 
     bool has_own_failure() {
@@ -327,11 +340,21 @@ class Watch::Impl {
         settings_.leave(why, exit_code);
     }
 
+    /// Whatever becomes of what is written: a pipe that nobody reads must not keep the process.
     [[noreturn]] void leave_process(const std::string& why, int exit_code) const {
-        std::fflush(stdout);
-        if (place_.rank == 0 || server_lost_)
-            std::fprintf(stderr, "%s: leaving: %s\n", name_of(place_.rank).c_str(), one_line(why).c_str());
-        std::fflush(stderr);
+        const bool speaks = place_.rank == 0 || server_lost_;
+        const std::string text = speaks ? cat(name_of(place_.rank), ": leaving: ", one_line(why), "\n") : std::string();
+        std::thread([text, exit_code] {
+            pollfd out{STDOUT_FILENO, POLLOUT, 0};
+            const bool takes = ::poll(&out, 1, 0) == 1 && (out.revents & POLLOUT) != 0;
+            if (takes && ::ftrylockfile(stdout) == 0) {
+                std::fflush(stdout);
+                ::funlockfile(stdout);
+            }
+            (void)!::write(STDERR_FILENO, text.data(), text.size());
+            std::_Exit(exit_code);
+        }).detach();
+        std::this_thread::sleep_for(std::chrono::seconds(2));
         std::_Exit(exit_code);
     }
 
@@ -345,7 +368,7 @@ class Watch::Impl {
     bool said_goodbye_ = false, server_lost_ = false;
     double noticed_s_ = 0;
     Standstill standstill_;
-    Clock::time_point next_beat_ = Clock::now();
+    Clock::time_point next_beat_ = Clock::now(), turned_ = Clock::now();
     std::mutex mutex_;
     std::string own_failure_;
     int own_code_ = 1;

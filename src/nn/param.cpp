@@ -98,8 +98,8 @@ std::vector<ParamBuffer> allocate_params(const std::vector<Param*>& params, Aren
             const Shape shape = b.params[i]->local_shape();
             b.params[i]->value = b.values.slice(b.begins[i], shape.numel()).reshape(shape);
             b.params[i]->grad = b.grads.slice(b.begins[i], shape.numel()).reshape(shape);
-            b.params[i]->grad_is_old =
-                b.params[i]->grad_by_product;  // the first step's products are those of all others
+            // The first step runs the same products as all others.
+            b.params[i]->grad_is_old = b.params[i]->grad_by_product;
         }
     }
     return buffers;

@@ -74,6 +74,26 @@ TEST(DeviceCalls, a_call_that_one_rank_left_out_shows_at_the_next_that_differs) 
     EXPECT_EQ(misfit->upto, 2);
 }
 
+TEST(DeviceCalls, devices_that_hang_in_different_calls_are_found_however_far_the_hosts_are) {
+    for (int same = 100; same < 1100; same += 7) {
+        for (const int further : {0, 1, 2, 3, 8, 64, 1000}) {
+            CallLog a = log_of(same), b = log_of(same);
+            a.add("all_gather");
+            b.add("all_reduce");
+            for (int i = 0; i < further; ++i) b.add("more");
+            const auto misfit = misfit_of({{a.seen(same + 1, same)}, {b.seen(same + 1, same)}});
+            ASSERT_TRUE(misfit) << same << " and " << further;
+            EXPECT_EQ(misfit->after, same);
+            EXPECT_EQ(misfit->upto, same + 1);
+            EXPECT_EQ(misfit->one_call, "all_gather");
+            EXPECT_EQ(misfit->other_call, "all_reduce");
+            // One of them may have come through it, as calls of other sizes do.
+            const std::int64_t through = further > 0 ? same + 1 : same;
+            ASSERT_TRUE(misfit_of({{a.seen(same + 1, same)}, {b.seen(through + 1, through)}})) << same;
+        }
+    }
+}
+
 TEST(DeviceCalls, communicators_are_told_apart) {
     const std::uint64_t key = communicator_key({0, 1}, "collectives", 0);
     EXPECT_EQ(key, communicator_key({0, 1}, "collectives", 0));

@@ -114,6 +114,24 @@ TEST(CollectivesOutOfStep, usage_errors_stay_usage_errors) {
 
 const std::string all_wait = "collectives out of step: all ranks wait for each other; ";
 
+/// The others are in the middle of a collective, each reading and writing the other's memory, when a rank fails.
+TEST(CollectivesOutOfStep, a_failure_elsewhere_leaves_no_memory_in_use) {
+    for (int round = 0; round < 40; ++round) {
+        const std::string said = failure_of(3, [&](Comm& comm) {
+            const std::unique_ptr<Comm> pair = comm.rank() < 2 ? comm.group({0, 1}) : nullptr;
+            if (comm.rank() == 2) {
+                std::this_thread::sleep_for(std::chrono::microseconds(500 + 100 * round));
+                throw Error("rank 2 has had enough");
+            }
+            for (;;) {
+                const RankMemory m;  // given back, and touched no more, as soon as the call is over
+                pair->broadcast(m.exec, m.zeros(DType::f32, 1 << 20), 0);
+            }
+        });
+        EXPECT_EQ(said, "rank 2: rank 2 has had enough");
+    }
+}
+
 TEST(ThreadStandstill, a_message_that_nobody_sends) {
     EXPECT_EQ(failure_of(4,
                          [](Comm& comm) {

@@ -88,6 +88,20 @@ TEST(Watch, a_rank_that_throws_is_quoted_and_all_leave) {
     }
 }
 
+TEST(Watch, a_rank_whose_output_nobody_reads_leaves_too) {
+    const auto body = [](ProcessWorld& world) {
+        world.comm().barrier();
+        if (world.comm().rank() == 1) throw Error("no more");
+        int pipe[2];
+        if (::pipe(pipe) != 0) throw Error("pipe");
+        ::dup2(pipe[1], STDOUT_FILENO);
+        for (;;) std::printf("a line that fills the pipe and then blocks\n");
+    };
+    const auto ends = ProcessRanks(2, body, quick()).wait();
+    EXPECT_EQ(ends[0].code, 1);
+    expect_said(ends[0], {"leaving: rank 1 (", "no more"});
+}
+
 TEST(Watch, a_killed_rank_is_named_with_its_step_and_collective) {
     for (const int bad : {0, 3}) {
         ProcessRanks ranks(4, &train, quick());
