@@ -102,7 +102,7 @@ MUTANTS = [
     ("src/comm/device_calls.cpp", "std::max<std::int64_t>(calls.begun - calls.ahead, 0)", "std::max<std::int64_t>(calls.begun, 0)", "test_comm", "HeldUp.*"),
     ("src/comm/standstill.cpp", "if (device_is_held_up) return true;", "if (device_is_held_up) return false;", "test_comm", "StandstillOfDevices.*"),
     ("src/comm/standstill.cpp", "if (calls.given > calls.ended) return false;", "if (calls.given < calls.ended) return false;", "test_comm", "StandstillOfDevices.*"),
-    ("src/comm/watch.cpp", "for (const DeviceCalls& calls : s.device) put_calls(p, calls);", "for (const DeviceCalls& calls : s.device) put_calls(p, DeviceCalls{.key = calls.key});", "test_comm", "Watch.*device*"),
+    ("src/comm/watch.cpp", "for (const DeviceCalls& calls : s.device) put_calls(p, calls);", "for (DeviceCalls calls : s.device) calls.marks.clear(), put_calls(p, calls);", "test_comm", "Watch.*device*"),
     ("src/nn/param.cpp", "b.params[i]->grad_is_old = b.params[i]->grad_by_product;", "", "test_model", "AllocateParams.*"),
     ("src/comm/standstill.cpp", "if (!idle(s, held[r])) return false;", "(void)idle;", "test_comm", "Standstill*"),
     ("src/comm/standstill.cpp", "if (finished == 0 && on_the_way != 0) return false;", "", "test_comm", "Standstill*"),
