@@ -3,8 +3,10 @@
 #include <algorithm>
 #include <array>
 #include <nlohmann/json.hpp>
+#include <set>
 
 #include "config/config_dump.h"
+#include "config/fields.h"
 #include "core/error.h"
 
 namespace tera {
@@ -21,11 +23,53 @@ constexpr std::array free_to_differ = {
     "rank",        "master_addr",  "master_port",  "local_rank",       "threads",
     "num_workers", "trigger_path", "metrics_file", "profile_timeline", "num_dataset_builder_threads"};
 
-/// A place on a machine: a file, a folder, or a list of such.
-bool names_a_place(const std::string& name) {
-    constexpr std::array parts = {"path", "dir", "file", "load", "save", "model", "checkpoint", "cache"};
-    return std::any_of(parts.begin(), parts.end(),
-                       [&](const char* part) { return name.find(part) != std::string::npos; });
+/// A file, a folder, or a list of such. What is in the data is compared once it is open: facts_of.
+constexpr std::array places = {"save",
+                               "load",
+                               "pretrained_checkpoint",
+                               "vocab_file",
+                               "merge_file",
+                               "data_path",
+                               "data_args_path",
+                               "per_split_data_args_path",
+                               "train_data_path",
+                               "valid_data_path",
+                               "test_data_path",
+                               "data_cache_path",
+                               "tokenizer_model",
+                               "tensorboard_dir"};
+
+template <std::size_t n>
+bool in(const std::array<const char*, n>& names, const std::string& name) {
+    return std::find(names.begin(), names.end(), name) != names.end();
+}
+
+/// Flags that are accepted and change nothing.
+std::set<std::string> without_effect() {
+    std::set<std::string> names;
+    for (const Field& field : fields()) {
+        if (std::holds_alternative<std::monostate>(field.member)) names.insert(field.dest);
+    }
+    return names;
+}
+
+std::string first_ids(const SampleDataset& samples) {
+    std::vector<std::int32_t> ids(static_cast<std::size_t>(samples.sample_length()));
+    samples.read(0, ids.data());
+    std::string text;
+    for (std::size_t i = 0; i < std::min<std::size_t>(8, ids.size()); ++i) text += cat(" ", ids[i]);
+    return text;
+}
+
+std::string summary_of(const GptData& data) {
+    const std::int64_t samples = data.samples ? data.samples->size() : 0;
+    std::string text = cat(samples, " samples");
+    if (samples > 0) text += cat(" that begin with the ids", first_ids(*data.samples));
+    text += cat(" from ", data.sources.size(), data.sources.size() == 1 ? " dataset" : " datasets");
+    for (const SourceReport& source : data.sources)
+        text += cat(", ", python_real(source.weight), " of ", source.samples, " samples in ", source.sequences,
+                    " sequences with ", source.tokens, " tokens");
+    return text;
 }
 
 }  // namespace
@@ -57,19 +101,26 @@ void require_agreement(Comm& world, const Exec& exec, const std::vector<Fact>& f
 
 std::vector<Fact> flags_to_share(const RunConfig& config) {
     std::vector<Fact> facts;
+    const std::set<std::string> idle = without_effect();
     const nlohmann::json all = config_to_json(config);
     for (const auto& [name, value] : all.items()) {
-        if (std::find(free_to_differ.begin(), free_to_differ.end(), name) != free_to_differ.end()) continue;
+        if (in(free_to_differ, name) || idle.count(name) != 0) continue;
         std::string flag = "--" + name;
         std::replace(flag.begin(), flag.end(), '_', '-');
-        const bool text = value.is_string() || (value.is_array() && !value.empty() && value[0].is_string());
         const bool nothing = value.empty() || (value.is_string() && value.get_ref<const std::string&>().empty());
-        if (names_a_place(name) && (text || nothing))
+        if (in(places, name))
             facts.push_back({flag, nothing ? "not given" : "given"});
         else
             facts.push_back({flag, value.dump(-1, ' ', false, nlohmann::json::error_handler_t::replace)});
     }
     return facts;
+}
+
+std::vector<Fact> facts_of(const GptDatasets& all) {
+    const auto fact = [](const char* name, const std::optional<GptData>& data) {
+        return Fact{cat("the ", name, " data"), data ? summary_of(*data) : "none"};
+    };
+    return {fact("train", all.train), fact("valid", all.valid), fact("test", all.test)};
 }
 
 }  // namespace tera

@@ -7,6 +7,7 @@
 
 #include "comm/comm.h"
 #include "config/run_config.h"
+#include "data/dataset_builder.h"
 
 namespace tera {
 
@@ -21,5 +22,8 @@ void require_agreement(Comm& world, const Exec& exec, const std::vector<Fact>& f
 /// The flags that all ranks must share. Of files and folders only whether they are given: each machine may have its
 /// own.
 std::vector<Fact> flags_to_share(const RunConfig& config);
+
+/// What tells other data from the same, wherever it lies: datasets in their order, with weights and sizes.
+std::vector<Fact> facts_of(const GptDatasets& all);
 
 }  // namespace tera

@@ -65,30 +65,6 @@ Trainer::Trainer(RunConfig config, TrainerOptions options)
 
 Trainer::~Trainer() = default;
 
-namespace {
-
-/// What tells other data from the same.
-std::vector<Fact> facts_of(const GptDatasets& all) {
-    std::vector<Fact> facts;
-    for (const std::optional<GptData>* data : {&all.train, &all.valid, &all.test}) {
-        std::string found = "none";
-        if (*data) {
-            found = cat((*data)->samples ? (*data)->samples->size() : 0, " samples from");
-            for (const SourceReport& source : (*data)->sources) found += cat(" ", source.tokens);
-            found += " tokens";
-        }
-        facts.push_back({cat("the ",
-                             data == &all.train   ? "train"
-                             : data == &all.valid ? "valid"
-                                                  : "test",
-                             " data"),
-                         found});
-    }
-    return facts;
-}
-
-}  // namespace
-
 void Trainer::set_up() {
     require_runnable(config_);
     join_ranks();

@@ -54,13 +54,60 @@ TEST(Agreement, FlagsMustBeTheSameAndPlacesNeedNot) {
             return flags_to_share(config);
         })[1];
     };
-    for (const char* allowed : {"", "--data-path there", "--threads 3", "--num-workers 0", "--metrics-file m"})
+    for (const char* allowed :
+         {"", "--data-path there", "--threads 3", "--num-workers 0", "--metrics-file m", "--no-masked-softmax-fusion"})
         EXPECT_EQ(line_of_rank_1(allowed), "") << allowed;
-    for (const char* refused : {"--seed 7", "--lr 0.2", "--global-batch-size 4", "--weight-decay 0.3",
-                                "--clip-grad 0.3", "--bf16", "--eval-iters 1", "--hidden-dropout 0", "--split 50,40,10",
-                                "--tensor-model-parallel-size 2", "--save s --save-interval 2", "--load elsewhere"})
+    for (const char* refused :
+         {"--seed 7", "--lr 0.2", "--global-batch-size 4", "--weight-decay 0.3", "--clip-grad 0.3", "--bf16",
+          "--eval-iters 1", "--hidden-dropout 0", "--split 50,40,10", "--tensor-model-parallel-size 2",
+          "--save s --save-interval 2", "--load elsewhere", "--dataloader-type cyclic"})
         EXPECT_NE(line_of_rank_1(refused).find("on this rank, and something else on rank 0"), std::string::npos)
             << refused << ": " << line_of_rank_1(refused);
+}
+
+/// One sample.
+struct Sample : SampleDataset {
+    explicit Sample(std::int32_t first) : first_id(first) {}
+    std::int64_t size() const override { return 1; }
+    std::int64_t sample_length() const override { return 3; }
+    std::int32_t read(std::int64_t, std::int32_t* out) const override { return out[0] = out[1] = out[2] = first_id, 0; }
+    std::int32_t first_id;
+};
+
+GptData blend(const std::vector<SourceReport>& sources, std::int32_t first_id = 7) {
+    GptData data;
+    data.sources = sources;
+    data.samples = std::make_shared<Sample>(first_id);
+    return data;
+}
+
+SourceReport source(double weight, std::int64_t sequences, std::int64_t tokens) {
+    SourceReport report;
+    report.weight = weight;
+    report.sequences = sequences;
+    report.tokens = tokens;
+    return report;
+}
+
+TEST(Agreement, DataIsTheSameWhereverItLiesIfItsDatasetsWeightsAndOrderAre) {
+    const SourceReport a = source(0.5, 10, 100), b = source(0.5, 20, 100);
+    SourceReport moved = b;
+    moved.path = "elsewhere";
+    const auto line_of_rank_1 = [&](const std::vector<SourceReport>& sources, std::int32_t first_id = 7) {
+        return told(2, [&](int rank) {
+            GptDatasets all;
+            all.train = rank == 1 ? blend(sources, first_id) : blend({a, b});
+            all.valid = blend({a});
+            return facts_of(all);
+        })[1];
+    };
+    EXPECT_EQ(line_of_rank_1({a, moved}), "");
+    const std::vector<std::vector<SourceReport>> others = {
+        {source(0.75, 10, 100), source(0.25, 20, 100)}, {b, a}, {a}, {a, source(0.5, 21, 100)}, {a, b, b}};
+    for (const std::vector<SourceReport>& other : others)
+        EXPECT_EQ(line_of_rank_1(other).find("the train data is 1 samples "), 0U) << line_of_rank_1(other);
+    EXPECT_EQ(line_of_rank_1({a, b}, 8).find("the train data is 1 samples that begin with the ids 8 8 8 from 2 "), 0U)
+        << line_of_rank_1({a, b}, 8);
 }
 
 }  // namespace
