@@ -19,6 +19,12 @@ double digest(const std::string& text) {
     return static_cast<double>(hash >> 12);
 }
 
+/// What fits a line: a blend may have hundreds of datasets.
+std::string shown(const std::string& value) {
+    constexpr std::size_t most = 500;
+    return value.size() > most ? value.substr(0, most) + " ..." : value;
+}
+
 constexpr std::array free_to_differ = {
     "rank",        "master_addr",  "master_port",  "local_rank",       "threads",
     "num_workers", "trigger_path", "metrics_file", "profile_timeline", "num_dataset_builder_threads"};
@@ -91,12 +97,13 @@ void require_agreement(Comm& world, const Exec& exec, const std::vector<Fact>& f
     world.all_reduce(exec, tensor_over(&worst, {1}), Reduce::max);
     if (worst == 0) return;
     if (differs < count)
-        usage_error(facts[differs].what, " is ", facts[differs].value,
+        usage_error(facts[differs].what, " is ", shown(facts[differs].value),
                     " on this rank, and something else on rank 0; every rank needs the same");
     const auto code = static_cast<std::int64_t>(worst);
     usage_error(facts[static_cast<std::size_t>(length - 1 - code % length)].what, " is not the same on rank ",
                 world.size() - code / length, " as on rank 0, which has ",
-                facts[static_cast<std::size_t>(length - 1 - code % length)].value, "; every rank needs the same");
+                shown(facts[static_cast<std::size_t>(length - 1 - code % length)].value),
+                "; every rank needs the same");
 }
 
 std::vector<Fact> flags_to_share(const RunConfig& config) {

@@ -108,6 +108,7 @@ TEST(Agreement, DataIsTheSameWhereverItLiesIfItsDatasetsWeightsAndOrderAre) {
         EXPECT_EQ(line_of_rank_1(other).find("the train data is 1 samples "), 0U) << line_of_rank_1(other);
     EXPECT_EQ(line_of_rank_1({a, b}, 8).find("the train data is 1 samples that begin with the ids 8 8 8 from 2 "), 0U)
         << line_of_rank_1({a, b}, 8);
+    EXPECT_LT(line_of_rank_1(std::vector(300, a)).size(), 700U);
 }
 
 }  // namespace
