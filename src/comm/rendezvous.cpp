@@ -98,6 +98,8 @@ RankPlace find_rank_place(const Variables& variables) {
         find_meeting_point(variables, place);
         return place;
     }
+    if (const std::optional<int> rank = number(variables, "RANK"))
+        usage_error("RANK is ", *rank, " and WORLD_SIZE is not set; set WORLD_SIZE to the number of processes");
     return {};
 }
 

@@ -129,6 +129,15 @@ TEST(Rendezvous, mpirun) {
     EXPECT_EQ(place_with({{"PMI_RANK", "1"}, {"PMI_SIZE", "2"}}).launcher, Launcher::mpich);
 }
 
+TEST(Rendezvous, a_launcher_goes_before_a_rank_without_world_size) {
+    EXPECT_EQ(place_with({{"RANK", "1"}, {"OMPI_COMM_WORLD_RANK", "3"}, {"OMPI_COMM_WORLD_SIZE", "4"}}).rank, 3);
+    EXPECT_EQ(
+        place_with(
+            {{"RANK", "1"}, {"SLURM_PROCID", "2"}, {"SLURM_STEP_NUM_TASKS", "4"}, {"SLURM_STEP_NODELIST", "n[1-2]"}})
+            .rank,
+        2);
+}
+
 TEST(Rendezvous, what_does_not_fit_is_named) {
     const Set good{{"RANK", "1"}, {"WORLD_SIZE", "2"}, {"MASTER_ADDR", "a"}, {"MASTER_PORT", "6000"}};
     const auto wrong = [&](const std::string& name, const char* value, std::initializer_list<const char*> words) {
@@ -143,6 +152,8 @@ TEST(Rendezvous, what_does_not_fit_is_named) {
     wrong("RANK", "-1", {"RANK=-1"});
     wrong("RANK", "2", {"RANK=2", "WORLD_SIZE=2"});
     wrong("RANK", nullptr, {"WORLD_SIZE is 2", "RANK"});
+    wrong("WORLD_SIZE", nullptr, {"RANK is 1", "WORLD_SIZE is not set"});
+    expect_usage_error([] { place_with({{"RANK", "0"}}); }, {"RANK is 0", "WORLD_SIZE is not set"});
     wrong("MASTER_ADDR", nullptr, {"MASTER_ADDR"});
     wrong("MASTER_PORT", nullptr, {"MASTER_PORT"});
     wrong("MASTER_PORT", "70000", {"MASTER_PORT"});
