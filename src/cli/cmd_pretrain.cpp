@@ -56,10 +56,14 @@ int cmd_pretrain(const CommandArgs& args) {
                     "` counts it already");
     }
     const CommandArgs flags(args.begin() + 1, args.end());
-    RunConfig config = parse_run_config(kind, flags, {});
-    const RankPlace place = place_of(config);
-    take_arguments_from_checkpoint(config);
-    validate_and_derive(config, config.world_size);
+    RunConfig config;
+    RankPlace place;
+    before_meeting(place, [&] {
+        config = parse_run_config(kind, flags, {});
+        place = place_of(config);
+        take_arguments_from_checkpoint(config);
+        validate_and_derive(config, config.world_size);
+    });
     run(std::move(config), place, start);
     return 0;
 }

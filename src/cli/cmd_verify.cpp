@@ -64,7 +64,8 @@ void verify_on_threads(const RunConfig& config) {
 }
 
 void verify_on_processes(const RunConfig& config, const RankPlace& place) {
-    const VerifyPlan plan = plan_verification(config);
+    VerifyPlan plan;
+    before_meeting(place, [&] { plan = plan_verification(config); });
     with_world(config, place, [&](ProcessWorld& world) {
         const Engine engine(device_named(config.device), Engine::gpu_of_rank(place.local_rank));
         const bool gpu = engine.device() != Device::cpu;
@@ -84,9 +85,13 @@ int cmd_verify(const CommandArgs& args) {
     }
     if (args.empty() || args[0].rfind("-", 0) == 0)
         usage_error("say what to verify first: teratron verify gpt <flags> --world-size N");
-    RunConfig config = parse_run_config(parse_model_kind(args[0]), {args.begin() + 1, args.end()}, {});
-    const RankPlace place = place_of(config);
-    validate_and_derive(config, config.world_size);
+    RunConfig config;
+    RankPlace place;
+    before_meeting(place, [&] {
+        config = parse_run_config(parse_model_kind(args[0]), {args.begin() + 1, args.end()}, {});
+        place = place_of(config);
+        validate_and_derive(config, config.world_size);
+    });
     if (place.size > 1)
         verify_on_processes(config, place);
     else

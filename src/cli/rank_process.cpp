@@ -24,6 +24,15 @@ std::map<std::string, std::string> told_by_flags(const RunConfig& config) {
     return told;
 }
 
+/// Of a process whose flags cannot be read.
+RankPlace place_by_variables() {
+    try {
+        return find_rank_place();
+    } catch (const UsageError&) {
+        return {};
+    }
+}
+
 }  // namespace
 
 RankPlace place_of(RunConfig& config) {
@@ -47,6 +56,15 @@ RankPlace place_of(RunConfig& config) {
     if (!given("world_size")) config.world_size = place.size;
     if (given("rank")) setenv("RANK", std::to_string(place.rank).c_str(), 1);  // what main() calls this process
     return place;
+}
+
+void before_meeting(const RankPlace& place, const std::function<void()>& work) {
+    try {
+        work();
+    } catch (const UsageError& e) {
+        stay_away(place.size > 1 ? place : place_by_variables(), e.what());
+        throw;
+    }
 }
 
 void with_world(const RunConfig& config, const RankPlace& place, const std::function<void(ProcessWorld&)>& work) {

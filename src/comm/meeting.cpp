@@ -25,13 +25,17 @@ class Gathering {
         std::vector<Line> strangers;
         const auto deadline = Clock::now() + seconds(settings_.timeout_s);
         Notices notices(settings_.patience_s);
-        std::size_t missing = peers_.size() - 1;
-        while (missing > 0) {
+        while (const std::size_t missing = not_heard_of()) {
             wait_for(listener, false, std::min(deadline, Clock::now() + std::chrono::milliseconds(20)));
             while (Socket s = accept_from(listener))
                 strangers.push_back(Line{std::move(s), {}, Clock::now(), {}, false});
-            for (Line& stranger : strangers) missing -= admit(stranger);
+            for (Line& stranger : strangers) admit(stranger);
             std::erase_if(strangers, [](const Line& line) { return !line.socket; });
+            if (!failed_.empty()) {
+                turn_away();
+                if (Clock::now() > end_) break;
+                continue;
+            }
             for (std::size_t r = 1; r < lines_.size(); ++r) {
                 if (lines_[r].socket && !lines_[r].receive()) ended_early(r);
             }
@@ -39,6 +43,10 @@ class Gathering {
                 refuse_all(cat(absent(), " did not come within ", settings_.timeout_s,
                                " s; see whether they were started and reach ", meeting_point()));
             if (notices.due()) tell_who_is_missing(notices.since(), missing);
+        }
+        if (!failed_.empty()) {
+            turn_away();
+            throw UsageError(failed_);
         }
         send_table();
     }
@@ -95,18 +103,28 @@ class Gathering {
         return p;
     }
 
-    /// 1 if a rank has introduced itself; whoever is none of ours is dropped.
-    std::size_t admit(Line& stranger) {
+    /// Ranks that neither came nor said that they will not.
+    std::size_t not_heard_of() const {
+        return static_cast<std::size_t>(
+            std::count_if(peers_.begin(), peers_.end(), [](const Peer& peer) { return peer.pid == 0; }));
+    }
+
+    /// Takes in a rank that has introduced itself; whoever is none of ours is dropped.
+    void admit(Line& stranger) {
         try {
-            if (!stranger.receive()) return stranger.socket.close(), 0;
+            const bool open = stranger.receive();
             std::optional<Packet> hello = Packet::take_first(stranger.received);
-            if (!hello) return 0;
-            if (hello->kind() != Packet::Kind::hello || hello->get<std::int64_t>() != magic) throw Error("no rank");
+            if (!hello && open) return;
+            if (!hello) throw Error("gone");
+            const bool comes = hello->kind() == Packet::Kind::hello;
+            if ((!comes && hello->kind() != Packet::Kind::cannot_come) || hello->get<std::int64_t>() != magic)
+                throw Error("no rank");
             const auto size = hello->get<std::int64_t>(), rank = hello->get<std::int64_t>();
             if (size != place_.size)
                 refuse_all(cat("rank ", rank, " was started as one of ", size, " ranks, rank 0 as one of ", place_.size,
                                "; WORLD_SIZE must be the same everywhere"),
                            &stranger);
+            if (!comes) return note_failure(rank, *hello), stranger.socket.close();
             if (rank < 1 || rank >= size || lines_[static_cast<std::size_t>(rank)].socket)
                 refuse_all(cat("rank ", rank, " was started twice; every process needs its own RANK"), &stranger);
             Peer& peer = peers_[static_cast<std::size_t>(rank)];
@@ -118,10 +136,25 @@ class Gathering {
             line.socket = std::move(stranger.socket);
             line.received = std::move(stranger.received);
             (void)line.send(news_packet(""));  // it has found the right one
-            return 1;
         } catch (const Error&) {
             stranger.socket.close();
-            return 0;
+        }
+    }
+
+    /// The first of them is the one that is said. Ranks that come within the patience are still told.
+    void note_failure(std::int64_t rank, Packet& packet) {
+        if (rank < 1 || rank >= place_.size) throw Error("no rank");
+        peers_[static_cast<std::size_t>(rank)].pid = packet.get<std::int64_t>();
+        const std::string host = packet.get_text(), why = packet.get_text();
+        if (!failed_.empty()) return;
+        failed_ = cat("rank ", rank, " (", host, ") failed before it came: ", why);
+        end_ = Clock::now() + seconds(settings_.patience_s);
+    }
+
+    void turn_away() {
+        for (Line& line : lines_) {
+            if (line.socket) (void)line.send(failure_packet(failed_, 2));
+            line.socket.close();
         }
     }
 
@@ -213,6 +246,8 @@ class Gathering {
     const WatchSettings& settings_;
     std::vector<Peer>& peers_;
     std::vector<Line>& lines_;
+    std::string failed_;     ///< why a rank will not come; "" if none said so
+    Clock::time_point end_;  ///< of telling it
 };
 
 }  // namespace
@@ -246,6 +281,22 @@ bool Notices::due() {
 
 std::string Notices::since() const {
     return cat(" since ", std::chrono::duration_cast<std::chrono::seconds>(Clock::now() - begin_).count(), " s");
+}
+
+void stay_away(const RankPlace& place, const std::string& why) noexcept try {
+    if (place.rank == 0 || place.address.empty()) return;
+    const auto deadline = Clock::now() + std::chrono::seconds(2);
+    const Line line{connect_to(place.address, place.port, deadline), {}, Clock::now(), {}, false};
+    Packet packet(Packet::Kind::cannot_come);
+    packet.put(magic);
+    packet.put(std::int64_t{place.size});
+    packet.put(std::int64_t{place.rank});
+    packet.put(std::int64_t{::getpid()});
+    packet.put(host_name());
+    packet.put(why);
+    if (line.socket) (void)line.send(packet);
+} catch (const std::exception&) {
+    return;  // what is wrong with the address is not what this rank fails of
 }
 
 Meeting come_together(const RankPlace& place, const WatchSettings& settings) {

@@ -66,6 +66,10 @@ struct Meeting {
 /// Returns when all ranks have come. UsageError, naming who is missing, after timeout_s.
 Meeting come_together(const RankPlace& place, const WatchSettings& settings);
 
+/// Of a rank that will not come: rank 0 tells the others, who leave with these words. Tries for two seconds; nothing
+/// happens if rank 0 is not there or is this one.
+void stay_away(const RankPlace& place, const std::string& why) noexcept;
+
 /// When to say again that we wait.
 class Notices {
   public:

@@ -13,7 +13,7 @@ namespace tera {
 
 class Packet {
   public:
-    enum class Kind : std::uint32_t { hello, news, table, beat, failure, bye };
+    enum class Kind : std::uint32_t { hello, news, table, beat, failure, bye, cannot_come };
 
     explicit Packet(Kind kind) { put(static_cast<std::uint32_t>(kind)); }
 

@@ -158,6 +158,44 @@ TEST(ParallelTraining, ranks_by_flags) {
     expect_same_losses(ends[0].out, teratron(words(train)).out);
 }
 
+/// As ranks started by hand, which nobody stops when one of them fails; flags_of_2 are those of rank 2 alone.
+std::vector<Outcome> three_by_hand(const std::string& flags, const std::string& flags_of_2) {
+    const std::string port = free_port();
+    std::vector<Outcome> ends(3);
+    std::vector<std::thread> ranks;
+    for (std::size_t r = 0; r < ends.size(); ++r)
+        ranks.emplace_back([&, r] {
+            ends[r] = teratron(words(flags + " --distributed-timeout-minutes 1 " + (r == 2 ? flags_of_2 : "")),
+                               {.folder = {},
+                                .environment = {{"RANK", std::to_string(r)},
+                                                {"WORLD_SIZE", "3"},
+                                                {"MASTER_ADDR", "127.0.0.1"},
+                                                {"MASTER_PORT", port}}});
+        });
+    for (std::thread& rank : ranks) rank.join();
+    return ends;
+}
+
+TEST(ParallelTraining, a_rank_that_fails_before_the_meeting_tells_the_others) {
+    const std::string flags = train + "--global-batch-size 9 ";
+    for (const auto& [wrong, said] :
+         {std::pair{"--lr-warmup x", "--lr-warmup"}, std::pair{"--tensor-model-parallel-size 2", "not a multiple"}}) {
+        const std::vector<Outcome> ends = three_by_hand(flags, wrong);
+        for (const Outcome& end : ends) {
+            EXPECT_EQ(end.exit_code, 2) << end.err;
+            EXPECT_EQ(line_count(end.err), 1u) << end.err;
+            EXPECT_NE(end.err.find(said), std::string::npos) << end.err;
+        }
+        for (const std::size_t other : {0u, 1u}) {
+            EXPECT_NE(ends[other].err.find("rank 2 ("), std::string::npos) << ends[other].err;
+            EXPECT_NE(ends[other].err.find("failed before it came: "), std::string::npos) << ends[other].err;
+        }
+    }
+    const Outcome checked = three_by_hand(verify + "--tensor-model-parallel-size 1 --global-batch-size 18",
+                                          "--tensor-model-parallel-size 2")[0];
+    EXPECT_NE(checked.err.find("failed before it came: "), std::string::npos) << checked.err;
+}
+
 TEST(ParallelTraining, flags_that_place_a_rank_wrongly_are_one_line) {
     const std::string meet = " --master-addr 127.0.0.1 --master-port " + free_port();
     const auto expect_line = [&](const std::string& flags, const std::string& said, const RunOptions& options = {}) {
