@@ -10,6 +10,7 @@
 #include "train/plan.h"
 #include "train/run_schedules.h"
 #include "train/training_parts.h"
+#include "train/vocab_size.h"
 
 namespace tera {
 namespace {
@@ -47,6 +48,15 @@ std::int64_t micro_batches_for(const RunConfig& config, const ParityLayout& layo
     return asked - (asked - most + group - 1) / group * group;
 }
 
+/// 0 if nothing says it: no tokenizer is needed here.
+std::int64_t vocabulary_of(const RunConfig& config) {
+    try {
+        return find_vocab_size(config).size;
+    } catch (const UsageError&) {
+        return 0;
+    }
+}
+
 /// "width 4096 to 16, ..." of what differs.
 std::string smaller_text(const RunConfig& config, const ModelConfig& asked, const VerifyPlan& plan) {
     const ParityTraining& t = plan.training;
@@ -60,6 +70,7 @@ std::string smaller_text(const RunConfig& config, const ModelConfig& asked, cons
     note("heads", asked.heads, t.model.heads);
     note("key/value heads", asked.kv_heads, t.model.kv_heads);
     note("head dimension", asked.head_dim, t.model.head_dim);
+    note("vocabulary", vocabulary_of(config), t.model.vocab);
     note("sequence", config.seq_length, t.S);
     note("micro-batch", config.micro_batch_size, t.B);
     note("micro-batches", micro_batches, t.micro_batches / plan.layout.mesh.dp);

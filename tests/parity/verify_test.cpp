@@ -114,6 +114,12 @@ TEST(Verify, says_what_it_made_smaller) {
     for (const char* what : {"width 128 to 16", "sequence 64 to 8", "micro-batch 4 to 2", "micro-batches 16 to 8"})
         EXPECT_TRUE(has(plan, what)) << what << " not in " << plan.smaller;
     EXPECT_FALSE(has(plan_verification(config_of(gpt + "--global-batch-size 8", 1)), "micro-batches"));
+    EXPECT_TRUE(has(plan, "vocabulary 50257 to 16")) << plan.smaller;
+    const auto with_tokenizer = [](const std::string& type) {
+        return plan_verification(config_of(gpt + "--tensor-model-parallel-size 2 --tokenizer-type " + type, 2));
+    };
+    EXPECT_TRUE(has(with_tokenizer("NullTokenizer --vocab-size 99"), "vocabulary 100 to 16"));
+    EXPECT_FALSE(has(with_tokenizer("HuggingFaceTokenizer"), "vocabulary")) << "nothing says how large";
 }
 
 TEST(Verify, the_small_model_has_several_heads_on_a_rank_where_the_flags_do) {
