@@ -47,6 +47,16 @@ void check_context(const RunConfig& c) {
     }
 }
 
+/// "8 layers and the embedding": what is split over the stages.
+std::string counted_layers(const RunConfig& c) {
+    const bool embedding = c.account_for_embedding_in_pipeline_split, loss = c.account_for_loss_in_pipeline_split;
+    return cat(c.num_layers, " layers",
+               embedding && loss ? ", the embedding and the loss"
+               : embedding       ? " and the embedding"
+               : loss            ? " and the loss"
+                                 : "");
+}
+
 void derive_pipeline(RunConfig& c) {
     const int64_t pp = c.pipeline_model_parallel_size;
     c.virtual_pipeline_model_parallel_size.reset();
@@ -70,9 +80,12 @@ void derive_pipeline(RunConfig& c) {
         require_positive(*c.num_layers_per_virtual_pipeline_stage, "--num-layers-per-virtual-pipeline-stage");
         const int64_t layers =
             c.num_layers + c.account_for_embedding_in_pipeline_split + c.account_for_loss_in_pipeline_split;
-        require_divides(pp, "--pipeline-model-parallel-size", layers, "number of layers");
-        require_divides(*c.num_layers_per_virtual_pipeline_stage, "--num-layers-per-virtual-pipeline-stage",
-                        layers / pp, "number of layers per pipeline stage");
+        if (layers % pp != 0)
+            usage_error(counted_layers(c), " do not split evenly over --pipeline-model-parallel-size ", pp);
+        if (layers / pp % *c.num_layers_per_virtual_pipeline_stage != 0)
+            usage_error(counted_layers(c), " over ", pp, " pipeline stages make ", layers / pp,
+                        " on each, which is not divisible by --num-layers-per-virtual-pipeline-stage ",
+                        *c.num_layers_per_virtual_pipeline_stage);
         c.virtual_pipeline_model_parallel_size = layers / pp / *c.num_layers_per_virtual_pipeline_stage;
     } else if (c.num_virtual_stages_per_pipeline_rank) {
         require_positive(*c.num_virtual_stages_per_pipeline_rank, "--num-virtual-stages-per-pipeline-rank");

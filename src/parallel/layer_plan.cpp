@@ -5,13 +5,21 @@
 namespace tera {
 namespace {
 
+/// " (8 and the embedding)" where more than layers are counted.
+std::string what_counts(const LayerPlanRequest& r) {
+    if (!r.count_embedding && !r.count_loss) return "";
+    return cat(" (", r.layers,
+               r.count_embedding && r.count_loss ? ", the embedding and the loss)"
+               : r.count_embedding               ? " and the embedding)"
+                                                 : " and the loss)");
+}
+
 /// Layers of each stage, pseudo-layers for embedding and loss included.
 std::vector<std::int64_t> stage_sizes(const LayerPlanRequest& r) {
     const std::int64_t total = r.layers + r.count_embedding + r.count_loss;
     if (!r.first_stage && !r.last_stage) {
         if (total % r.stages != 0) {
-            usage_error(total, " layers", total != r.layers ? " (embedding and loss counted)" : "",
-                        " do not split evenly over ", r.stages,
+            usage_error(total, " layers", what_counts(r), " do not split evenly over ", r.stages,
                         " pipeline stages; change --num-layers or --pipeline-model-parallel-size, or say the ends with "
                         "--decoder-first-pipeline-num-layers and --decoder-last-pipeline-num-layers");
         }

@@ -270,6 +270,14 @@ TEST(RunConfigRefuse, Layouts) {
     refuses("--context-parallel-size 3 --num-attention-heads 4",
             {"--seq-length 32 must be a multiple of 6", "--context-parallel-size 3", "the next is 36"}, 3);
     refuses("--num-layers-per-virtual-pipeline-stage 1", {"at least 2"});
+    const std::string interleaved = "--num-layers 8 --pipeline-model-parallel-size 2 ";
+    refuses(interleaved + "--num-layers-per-virtual-pipeline-stage 1 --account-for-embedding-in-pipeline-split",
+            {"8 layers and the embedding do not split", "--pipeline-model-parallel-size 2"}, 2);
+    refuses(interleaved +
+                "--num-layers-per-virtual-pipeline-stage 2 --account-for-embedding-in-pipeline-split "
+                "--account-for-loss-in-pipeline-split",
+            {"8 layers, the embedding and the loss over 2 pipeline stages make 5 on each"}, 2);
+    refuses(interleaved + "--num-layers-per-virtual-pipeline-stage 3", {"8 layers over 2 pipeline stages make 4"}, 2);
     refuses("--no-overlap-p2p-communication --num-layers-per-virtual-pipeline-stage 1 --pipeline-model-parallel-size 2",
             {"at least 3"}, 2);
     refuses("--global-batch-size 3", {"--global-batch-size 3"});

@@ -83,7 +83,7 @@ TEST(LayerPlan, CountsEmbeddingAndLossAsLayers) {
     EXPECT_EQ(text_of(plan.stages[1]), "3+4 19+4");
     EXPECT_EQ(text_of(plan.stages[3]), "11+4 27+3");
     r.count_loss = false;
-    EXPECT_THROW(plan_layers(r), UsageError);
+    expect_usage_error([&] { plan_layers(r); }, {"31 layers (30 and the embedding) do not split evenly"});
 }
 
 TEST(LayerPlan, EmbeddingOrLossMayStandAlone) {
