@@ -147,7 +147,9 @@ MUTANTS = [
     ("src/parallel/grad_sync.cpp", "if (p.tie == Param::Tie::copy) return {};", "", "test_parity", "Parity*"),
     # Ranks that were started otherwise, and what a user would lose.
     ("src/train/agreement.cpp", "if (worst == 0) return;", "if (worst >= 0) return;", "test_train", "Agreement*"),
-    ("src/train/agreement.cpp", "if (names_a_place(name) && (text || nothing))", "if ((names_a_place(name) || true) && (text || nothing))", "test_train", "Agreement*"),
+    ("src/train/agreement.cpp", "if (in(places, name))", "if (in(places, name) || value.is_string())", "test_train", "Agreement*"),
+    ("src/train/agreement.cpp", "python_real(source.weight)", "0", "test_train", "Agreement*"),
+    ("src/comm/meeting.cpp", "if (!comes) return note_failure(rank, *hello), stranger.socket.close();", "", "test_cli", "*fails_before*"),
     ("src/train/trainer_setup.cpp", "agree(facts_of(data_->datasets()));", "(void)facts_of;", "test_train", "TrainerOnRanks.what_one*"),
     ("src/train/trainer_setup.cpp", "agree(flags_to_share(config_));", "", "test_train", "TrainerOnRanks.what_one*"),
     ("src/train/trainer_setup.cpp", "if (there < wanted &&", "if (there < 0 &&", "test_train", "TrainerResume.Data*"),
