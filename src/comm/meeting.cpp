@@ -27,8 +27,7 @@ class Gathering {
         Notices notices(settings_.patience_s);
         while (const std::size_t missing = not_heard_of()) {
             wait_for(listener, false, std::min(deadline, Clock::now() + std::chrono::milliseconds(20)));
-            while (Socket s = accept_from(listener))
-                strangers.push_back(Line{std::move(s), {}, Clock::now(), {}, false});
+            let_in(listener, strangers);
             for (Line& stranger : strangers) admit(stranger);
             std::erase_if(strangers, [](const Line& line) { return !line.socket; });
             if (!failed_.empty()) {
@@ -71,6 +70,15 @@ class Gathering {
   private:
     std::string meeting_point() const { return cat(place_.address, ":", place_.port); }
     std::string own_name() const { return cat("rank ", place_.rank, " (", host_name(), ")"); }
+
+    void let_in(const Socket& listener, std::vector<Line>& strangers) const {
+        try {
+            while (Socket s = accept_from(listener))
+                strangers.push_back(Line{std::move(s), {}, Clock::now(), {}, false});
+        } catch (const TooManyFiles&) {
+            refuse_all(TooManyFiles(peers_.size()).what());
+        }
+    }
 
     Socket find_rank_0(Clock::time_point deadline, Notices& notices) const {
         for (;;) {

@@ -1,5 +1,7 @@
 #include "comm/process_comm.h"
 
+#include <algorithm>
+#include <bit>
 #include <cstring>
 #include <map>
 
@@ -108,6 +110,12 @@ class ProcessComm final : public Comm {
     }
     /// The next frame from a rank, which must belong to the collective this rank is in.
     Frame expect(int r, const FrameHeader& mine, std::size_t bytes);
+    /// What one rank has is so little that everybody gets all of it.
+    static bool is_small(std::size_t bytes) { return bytes <= std::size_t{64} << 10; }
+    /// Everybody's bytes, in the order of the ranks.
+    std::vector<std::byte> gather_small(const FrameHeader& header, ConstTensor mine);
+    /// out = sums (or maxima) of the elements from `begin` on of everybody's tensors, gathered in `all`.
+    void reduce_small(const std::vector<std::byte>& all, std::int64_t begin, Tensor out, Reduce op) const;
     /// Sums (or maxima) of elements [begin, end) of everybody's `in`, written to `out`; every rank has sent its share.
     void reduce_own(const FrameHeader& header, ConstTensor in, std::int64_t begin, std::int64_t end, std::byte* out,
                     Reduce op);
@@ -154,10 +162,43 @@ void ProcessComm::reduce_own(const FrameHeader& header, ConstTensor in, std::int
     });
 }
 
+/// In round k everyone sends what it has, of up to 2^k ranks, to the rank 2^k above. All small collectives use these
+/// connections, two times log2(size) of them, and no others.
+std::vector<std::byte> ProcessComm::gather_small(const FrameHeader& header, ConstTensor mine) {
+    const std::size_t bytes = mine.bytes(), ranks = static_cast<std::size_t>(size());
+    std::vector<std::byte> below(ranks * bytes);  // this rank's, the one's below it, and so on
+    std::memcpy(below.data(), mine.data, bytes);
+    for (std::size_t have = 1; have < ranks; have *= 2) {
+        const std::size_t more = std::min(have, ranks - have) * bytes;
+        const int distance = static_cast<int>(have);
+        send_to((rank_ + distance) % size(), header, below.data(), more);
+        const Frame frame = expect((rank_ + size() - distance) % size(), header, more);
+        std::memcpy(below.data() + have * bytes, frame.data.get(), more);
+    }
+    std::vector<std::byte> all(below.size());
+    for (std::size_t i = 0; i < ranks; ++i) {
+        const std::size_t r = (static_cast<std::size_t>(rank_) + ranks - i) % ranks;
+        std::memcpy(all.data() + r * bytes, below.data() + i * bytes, bytes);
+    }
+    return all;
+}
+
+void ProcessComm::reduce_small(const std::vector<std::byte>& all, std::int64_t begin, Tensor out, Reduce op) const {
+    with_element_type(out.dtype, [&](auto zero) {
+        using T = decltype(zero);
+        const std::size_t stride = all.size() / sizeof(T) / static_cast<std::size_t>(size());
+        std::vector<const T*> inputs;
+        for (int r = 0; r < size(); ++r)
+            inputs.push_back(reinterpret_cast<const T*>(all.data()) + static_cast<std::size_t>(r) * stride + begin);
+        for (std::int64_t i = 0; i < out.numel(); ++i) out.ptr<T>()[i] = reduce_in_order<T>(inputs, i, op);
+    });
+}
+
 void ProcessComm::do_all_reduce(const Exec&, Tensor data, Reduce op) {
     const FrameHeader header =
         begin(op == Reduce::max ? Call::all_reduce_max : Call::all_reduce_sum, data.numel(), data.dtype);
     const Inside inside(watch_, text_of(header), where());
+    if (is_small(data.bytes())) return reduce_small(gather_small(header, data), 0, data, op);
     const std::size_t element = size_of(data.dtype);
     const auto first = [&](int r) { return data.numel() * r / size(); };
     const auto at = [&](int r) { return data.data + static_cast<std::size_t>(first(r)) * element; };
@@ -179,6 +220,11 @@ void ProcessComm::do_all_reduce(const Exec&, Tensor data, Reduce op) {
 void ProcessComm::do_all_gather(const Exec&, ConstTensor in, Tensor out) {
     const FrameHeader header = begin(Call::all_gather, in.numel(), in.dtype);
     const Inside inside(watch_, text_of(header), where());
+    if (is_small(in.bytes())) {
+        const std::vector<std::byte> all = gather_small(header, in);
+        std::memcpy(out.data, all.data(), all.size());
+        return;
+    }
     for (int r = 0; r < size(); ++r) {
         if (r != rank_) send_to(r, header, in.data, in.bytes());
     }
@@ -196,23 +242,25 @@ void ProcessComm::do_all_gather(const Exec&, ConstTensor in, Tensor out) {
 void ProcessComm::do_reduce_scatter(const Exec&, ConstTensor in, Tensor out) {
     const FrameHeader header = begin(Call::reduce_scatter, in.numel(), in.dtype);
     const Inside inside(watch_, text_of(header), where());
+    if (is_small(in.bytes())) return reduce_small(gather_small(header, in), out.numel() * rank_, out, Reduce::sum);
     for (int r = 0; r < size(); ++r) {
         if (r != rank_) send_to(r, header, in.data + static_cast<std::size_t>(r) * out.bytes(), out.bytes());
     }
     reduce_own(header, in, out.numel() * rank_, out.numel() * (rank_ + 1), out.data, Reduce::sum);
 }
 
+/// A tree: in round k every rank that has the data sends it to the one 2^k above.
 void ProcessComm::do_broadcast(const Exec&, Tensor data, int root) {
-    FrameHeader header = begin(Call::broadcast, data.numel(), data.dtype);
+    const FrameHeader header = begin(Call::broadcast, data.numel(), data.dtype);
     const Inside inside(watch_, text_of(header), cat("from rank ", in_world(root)));
-    if (rank_ == root) {
-        for (int r = 0; r < size(); ++r) {
-            if (r != rank_) send_to(r, header, data.data, data.bytes());
-        }
-        return;
+    const int above = (rank_ + size() - root) % size();
+    int distance = static_cast<int>(std::bit_ceil(static_cast<unsigned>(above) + 1));  // to the first that needs it
+    if (above > 0) {
+        const Frame frame = expect((rank_ + size() - distance / 2) % size(), header, data.bytes());
+        std::memcpy(data.data, frame.data.get(), data.bytes());
     }
-    const Frame frame = expect(root, header, data.bytes());
-    if (data.bytes() > 0) std::memcpy(data.data, frame.data.get(), data.bytes());
+    for (; above + distance < size(); distance *= 2)
+        send_to((rank_ + distance) % size(), header, data.data, data.bytes());
 }
 
 /// In round k everyone hears from the rank 2^k below, and with it of all that one has heard from.

@@ -84,6 +84,7 @@ ProcessWorld::ProcessWorld(const RankPlace& place, WatchSettings settings) : pla
         comm_ = make_self_comm();
         return;
     }
+    raise_limit_of_files();
     const bool by_mpi = place.launcher == Launcher::open_mpi || place.launcher == Launcher::mpich;
     if (by_mpi && place.address.empty()) {
         {

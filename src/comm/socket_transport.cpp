@@ -6,6 +6,7 @@
 
 #include <condition_variable>
 #include <cstring>
+#include <exception>
 #include <list>
 #include <mutex>
 #include <thread>
@@ -52,7 +53,7 @@ class SocketTransport final : public Transport {
         {
             std::unique_lock lock(mutex_);
             // What was sent last must still get out, unless nobody takes it any more.
-            changed_.wait_for(lock, std::chrono::seconds(10), [&] { return !anything_to_send(); });
+            changed_.wait_for(lock, std::chrono::seconds(10), [&] { return failure_ || !anything_to_send(); });
             stop_ = true;
         }
         wake();
@@ -83,9 +84,10 @@ class SocketTransport final : public Transport {
         std::optional<Frame> frame;
         changed_.wait(lock, [&] {
             frame = mailbox_.take(from, group);
-            return frame || lost_[static_cast<std::size_t>(from)];
+            return frame || failure_ || lost_[static_cast<std::size_t>(from)];
         });
         if (frame) return std::move(*frame);
+        if (failure_) std::rethrow_exception(failure_);
         lock.unlock();
         throw_lost(from);
     }
@@ -96,14 +98,27 @@ class SocketTransport final : public Transport {
         throw Error(cat("the connection to ", watch_.name_of(rank), " was lost"));
     }
 
+    Socket connected_to(const Peer& peer) const {
+        try {
+            return connect_to(peer.address, peer.port, Clock::now() + std::chrono::seconds(30));
+        } catch (const TooManyFiles&) {
+            throw TooManyFiles(outgoing_.size());
+        }
+    }
+
     /// Only the rank's own thread opens connections; the other one sees them once they stand.
     void connect(Outgoing& out, int to) {
-        const Peer& peer = watch_.peers()[static_cast<std::size_t>(to)];
-        Socket s = connect_to(peer.address, peer.port, Clock::now() + std::chrono::seconds(30));
+        Socket s = connected_to(watch_.peers()[static_cast<std::size_t>(to)]);
         const auto greeting = static_cast<std::uint32_t>(rank_);
         if (!s || !s.write_all(&greeting, sizeof greeting, Clock::now() + std::chrono::seconds(30))) throw_lost(to);
         const std::lock_guard lock(mutex_);
         out.socket = std::move(s);
+    }
+
+    static int made_wake() {
+        const int fd = ::eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
+        if (fd < 0) throw TooManyFiles();
+        return fd;
     }
 
     void wake() const {
@@ -118,28 +133,41 @@ class SocketTransport final : public Transport {
         return false;
     }
 
+    /// What goes wrong here is thrown where the rank waits next.
     void run() {
-        std::vector<pollfd> polled;
         std::unique_lock lock(mutex_);
-        while (!stop_) {
-            polled.assign({{wake_, POLLIN, 0}, {listener_.fd(), POLLIN, 0}});
-            for (const Incoming& in : incoming_) polled.push_back({in.socket.fd(), POLLIN, 0});
-            for (const Outgoing& out : outgoing_) {
-                if (out.socket && !out.parcels.empty()) polled.push_back({out.socket.fd(), POLLOUT, 0});
-            }
-            lock.unlock();
-            ::poll(polled.data(), polled.size(), -1);
-            lock.lock();
-            std::uint64_t count = 0;
-            if (polled[0].revents != 0) (void)!::read(wake_, &count, sizeof count);
-            while (Socket s = accept_from(listener_)) {
-                incoming_.emplace_back();
-                incoming_.back().socket = std::move(s);
-            }
-            for (Incoming& in : incoming_) take_in(in);
-            incoming_.remove_if([](const Incoming& in) { return !in.socket; });
-            for (std::size_t r = 0; r < outgoing_.size(); ++r) send_out(static_cast<int>(r));
-            changed_.notify_all();
+        try {
+            while (!stop_) turn(lock);
+        } catch (const TooManyFiles&) {
+            failure_ = std::make_exception_ptr(TooManyFiles(outgoing_.size()));
+        } catch (...) {
+            failure_ = std::current_exception();
+        }
+        changed_.notify_all();
+    }
+
+    void turn(std::unique_lock<std::mutex>& lock) {
+        std::vector<pollfd> polled{{wake_, POLLIN, 0}, {listener_.fd(), POLLIN, 0}};
+        for (const Incoming& in : incoming_) polled.push_back({in.socket.fd(), POLLIN, 0});
+        for (const Outgoing& out : outgoing_) {
+            if (out.socket && !out.parcels.empty()) polled.push_back({out.socket.fd(), POLLOUT, 0});
+        }
+        lock.unlock();
+        ::poll(polled.data(), polled.size(), -1);
+        lock.lock();
+        std::uint64_t count = 0;
+        if (polled[0].revents != 0) (void)!::read(wake_, &count, sizeof count);
+        if (polled[1].revents != 0) let_in();
+        for (Incoming& in : incoming_) take_in(in);
+        incoming_.remove_if([](const Incoming& in) { return !in.socket; });
+        for (std::size_t r = 0; r < outgoing_.size(); ++r) send_out(static_cast<int>(r));
+        changed_.notify_all();
+    }
+
+    void let_in() {
+        while (Socket s = accept_from(listener_)) {
+            incoming_.emplace_back();
+            incoming_.back().socket = std::move(s);
         }
     }
 
@@ -213,13 +241,14 @@ class SocketTransport final : public Transport {
     Socket listener_;
     int rank_;
     const Watch& watch_;
-    int wake_ = ::eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
+    int wake_ = made_wake();
     std::mutex mutex_;
     std::condition_variable changed_;
     std::vector<Outgoing> outgoing_;
     std::list<Incoming> incoming_;
     Mailbox mailbox_;
     std::vector<bool> lost_;
+    std::exception_ptr failure_;
     bool stop_ = false;
     std::thread thread_;
 };

@@ -5,6 +5,7 @@
 #include <netdb.h>
 #include <netinet/tcp.h>
 #include <poll.h>
+#include <sys/resource.h>
 #include <sys/socket.h>
 #include <unistd.h>
 
@@ -13,8 +14,6 @@
 #include <cstring>
 #include <memory>
 #include <thread>
-
-#include "core/error.h"
 
 namespace tera {
 namespace {
@@ -31,6 +30,24 @@ void set_option(int fd, int level, int option) {
 
 bool would_wait(int error) { return error == EAGAIN || error == EWOULDBLOCK || error == EINTR; }
 
+rlimit limit_of_files() {
+    rlimit limit{};
+    (void)getrlimit(RLIMIT_NOFILE, &limit);
+    return limit;
+}
+
+std::string what_to_raise(std::size_t ranks) {
+    constexpr std::size_t per_rank = 3, others = 100;
+    const std::string found = cat("too many open files: ulimit -n is ", limit_of_files().rlim_cur);
+    return ranks == 0 ? cat(found, "; raise it")
+                      : cat(found, ", and ", ranks, " ranks need up to ", per_rank * ranks + others, "; raise it");
+}
+
+/// A system call has failed.
+void look_for_files(int error) {
+    if (error == EMFILE || error == ENFILE) throw TooManyFiles();
+}
+
 using Addresses = std::unique_ptr<addrinfo, decltype(&freeaddrinfo)>;
 
 Addresses look_up(const std::string& host, int port) {
@@ -38,6 +55,7 @@ Addresses look_up(const std::string& host, int port) {
     hints.ai_family = AF_UNSPEC;
     hints.ai_socktype = SOCK_STREAM;
     const int error = getaddrinfo(host.c_str(), std::to_string(port).c_str(), &hints, &found);
+    if (error == EAI_SYSTEM) look_for_files(errno);
     if (error == EAI_NONAME || error == EAI_FAIL)
         usage_error("the host ", host, " is not known here (", gai_strerror(error),
                     "); MASTER_ADDR must name rank 0's");
@@ -46,7 +64,10 @@ Addresses look_up(const std::string& host, int port) {
 
 Socket connect_once(const addrinfo& to, Clock::time_point deadline) {
     Socket s(::socket(to.ai_family, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0));
-    if (!s) return {};
+    if (!s) {
+        look_for_files(errno);
+        return {};
+    }
     set_option(s.fd(), IPPROTO_TCP, TCP_NODELAY);
     set_option(s.fd(), SOL_SOCKET, SO_KEEPALIVE);
     if (::connect(s.fd(), to.ai_addr, to.ai_addrlen) != 0) {
@@ -60,6 +81,14 @@ Socket connect_once(const addrinfo& to, Clock::time_point deadline) {
 }
 
 }  // namespace
+
+TooManyFiles::TooManyFiles(std::size_t ranks) : UsageError(what_to_raise(ranks)) {}
+
+void raise_limit_of_files() {
+    rlimit limit = limit_of_files();
+    limit.rlim_cur = limit.rlim_max;
+    (void)setrlimit(RLIMIT_NOFILE, &limit);
+}
 
 Socket::~Socket() {
     if (fd_ >= 0) ::close(fd_);
@@ -140,6 +169,7 @@ Socket listen_on(int& port) {
         a.sin6_port = htons(static_cast<std::uint16_t>(port));
         size = sizeof a;
     } else {  // a machine without IPv6
+        look_for_files(errno);
         s = Socket(::socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0));
         auto& a = reinterpret_cast<sockaddr_in&>(address);
         a.sin_family = AF_INET;
@@ -162,6 +192,9 @@ Socket accept_from(const Socket& listener) {
     if (s) {
         set_option(s.fd(), IPPROTO_TCP, TCP_NODELAY);
         set_option(s.fd(), SOL_SOCKET, SO_KEEPALIVE);
+    } else if (const int error = errno;
+               wait_for(listener, false, Clock::now())) {  // the error comes first, caller or not
+        look_for_files(error);
     }
     return s;
 }

@@ -6,6 +6,8 @@
 #include <string>
 #include <utility>
 
+#include "core/error.h"
+
 namespace tera {
 
 using Clock = std::chrono::steady_clock;
@@ -38,6 +40,15 @@ class Socket {
   private:
     int fd_ = -1;
 };
+
+/// Thrown by whatever makes a socket.
+class TooManyFiles : public UsageError {
+  public:
+    /// `ranks`: of the run, if known.
+    explicit TooManyFiles(std::size_t ranks = 0);
+};
+/// As many open files as this process may have: ranks that send much to each other have two connections each.
+void raise_limit_of_files();
 
 /// A socket that does not block, listening on all interfaces; port 0 takes any free one, and is set. UsageError if the
 /// port is taken.

@@ -2,6 +2,7 @@
 #include <gtest/gtest.h>
 
 #include <chrono>
+#include <cmath>
 #include <cstring>
 #include <thread>
 
@@ -144,6 +145,29 @@ TEST(CollectivesOfThreads, sums_do_not_depend_on_who_comes_first) {
     const float first = run(0);
     EXPECT_EQ(run(1), first);
     EXPECT_EQ(run(2), first);
+}
+
+TEST_P(Collectives, sums_are_taken_in_the_order_of_the_ranks) {
+    const auto x = [](int rank, std::int64_t i) {
+        return std::ldexp(static_cast<float>(value(rank, i)) / 3, rank * 5);
+    };
+    run(5, [&](Comm& comm) {
+        const RankMemory m;
+        for (const std::int64_t n : {std::int64_t{5}, std::int64_t{20000}}) {  // floats: on both sides of what is small
+            Tensor all = m.exec.tensor(DType::f32, {n}), scattered = m.exec.tensor(DType::f32, {n / 5});
+            for (std::int64_t i = 0; i < n; ++i) all.ptr<float>()[i] = x(comm.rank(), i);
+            comm.reduce_scatter(m.exec, all, scattered);
+            comm.all_reduce(m.exec, all, Reduce::sum);
+            for (std::int64_t i = 0; i < n; ++i) {
+                float sum = x(0, i);
+                for (int r = 1; r < 5; ++r) sum += x(r, i);
+                ASSERT_EQ(all.ptr<float>()[i], sum) << i << " of " << n;
+                const std::int64_t here = i - n / 5 * comm.rank();
+                if (here < 0 || here >= n / 5) continue;
+                ASSERT_EQ(scattered.ptr<float>()[here], sum) << i << " of " << n;
+            }
+        }
+    });
 }
 
 TEST_P(Collectives, messages_arrive_in_order_and_do_not_wait) {
