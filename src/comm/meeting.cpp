@@ -238,12 +238,14 @@ class Gathering {
     }
 
     void take_table(Packet& table, Line& line) {
+        const std::string rank_0 = line.socket.peer_address();
         for (Peer& peer : peers_) {
             peer.host = table.get_text();
-            peer.address = table.get_text();
+            peer.address = reachable_address(table.get_text(), rank_0);
             peer.port = static_cast<int>(table.get<std::int64_t>());
             peer.pid = table.get<std::int64_t>();
         }
+        peers_[0].address = rank_0;  // the name it has for itself may mean nothing here
         line.heard = Clock::now();
     }
 
@@ -265,6 +267,10 @@ std::string list_of(const std::vector<int>& ranks) {
     std::string text;
     for (std::size_t i = 0; i < std::min(most, ranks.size()); ++i) text += cat(i == 0 ? "" : ", ", ranks[i]);
     return ranks.size() > most ? cat(text, " and ", ranks.size() - most, " more") : text;
+}
+
+std::string reachable_address(const std::string& seen, const std::string& rank_0) {
+    return seen.starts_with("127.") || seen == "::1" ? rank_0 : seen;
 }
 
 Packet failure_packet(const std::string& why, int exit_code) {

@@ -29,8 +29,9 @@ struct WatchSettings {
 };
 
 struct Peer {
-    std::string host, address;
-    int port = 0;  ///< its data_port
+    std::string host;
+    std::string address;  ///< by which this rank reaches it
+    int port = 0;         ///< its data_port
     std::int64_t pid = 0;
 };
 
@@ -69,6 +70,10 @@ Meeting come_together(const RankPlace& place, const WatchSettings& settings);
 /// Of a rank that will not come: rank 0 tells the others, who leave with these words. Tries for two seconds; nothing
 /// happens if rank 0 is not there or is this one.
 void stay_away(const RankPlace& place, const std::string& why) noexcept;
+
+/// By which a rank reaches another that rank 0 saw at `seen`: on its own machine that is an address which means nothing
+/// elsewhere, and the rank is where rank 0 was found.
+std::string reachable_address(const std::string& seen, const std::string& rank_0);
 
 /// When to say again that we wait.
 class Notices {

@@ -41,10 +41,11 @@ struct Incoming {
 
 class SocketTransport final : public Transport {
   public:
-    SocketTransport(Socket listener, int rank, const Watch& watch)
+    SocketTransport(Socket listener, int rank, const Watch& watch, Clock::duration patience)
         : listener_(std::move(listener)),
           rank_(rank),
           watch_(watch),
+          patience_(patience),
           outgoing_(watch.peers().size()),
           lost_(watch.peers().size()),
           thread_([this] { run(); }) {}
@@ -98,9 +99,16 @@ class SocketTransport final : public Transport {
         throw Error(cat("the connection to ", watch_.name_of(rank), " was lost"));
     }
 
+    [[noreturn]] void throw_unreachable(int rank) const {
+        const Peer& peer = watch_.peers()[static_cast<std::size_t>(rank)];
+        watch_.expect_failure();
+        throw Error(cat("no connection to ", watch_.name_of(rank), " at ", peer.address, ":", peer.port,
+                        "; ranks must reach each other at any port"));
+    }
+
     Socket connected_to(const Peer& peer) const {
         try {
-            return connect_to(peer.address, peer.port, Clock::now() + std::chrono::seconds(30));
+            return connect_to(peer.address, peer.port, Clock::now() + patience_);
         } catch (const TooManyFiles&) {
             throw TooManyFiles(outgoing_.size());
         }
@@ -110,7 +118,7 @@ class SocketTransport final : public Transport {
     void connect(Outgoing& out, int to) {
         Socket s = connected_to(watch_.peers()[static_cast<std::size_t>(to)]);
         const auto greeting = static_cast<std::uint32_t>(rank_);
-        if (!s || !s.write_all(&greeting, sizeof greeting, Clock::now() + std::chrono::seconds(30))) throw_lost(to);
+        if (!s || !s.write_all(&greeting, sizeof greeting, Clock::now() + patience_)) throw_unreachable(to);
         const std::lock_guard lock(mutex_);
         out.socket = std::move(s);
     }
@@ -241,6 +249,7 @@ class SocketTransport final : public Transport {
     Socket listener_;
     int rank_;
     const Watch& watch_;
+    Clock::duration patience_;
     int wake_ = made_wake();
     std::mutex mutex_;
     std::condition_variable changed_;
@@ -255,8 +264,9 @@ class SocketTransport final : public Transport {
 
 }  // namespace
 
-std::unique_ptr<Transport> make_socket_transport(Socket listener, int rank, const Watch& watch) {
-    return std::make_unique<SocketTransport>(std::move(listener), rank, watch);
+std::unique_ptr<Transport> make_socket_transport(Socket listener, int rank, const Watch& watch,
+                                                 Clock::duration patience) {
+    return std::make_unique<SocketTransport>(std::move(listener), rank, watch, patience);
 }
 
 }  // namespace tera

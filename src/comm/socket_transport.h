@@ -11,6 +11,8 @@
 namespace tera {
 
 /// `listener` is the socket behind this rank's data_port; the watch knows those of the others and outlives this.
-std::unique_ptr<Transport> make_socket_transport(Socket listener, int rank, const Watch& watch);
+/// `patience`: with a rank that takes no connection.
+std::unique_ptr<Transport> make_socket_transport(Socket listener, int rank, const Watch& watch,
+                                                 Clock::duration patience = std::chrono::seconds(30));
 
 }  // namespace tera
