@@ -3,6 +3,7 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <random>
 #include <thread>
 
 #include "core/error.h"
@@ -10,7 +11,12 @@
 namespace tera {
 namespace {
 
-constexpr std::int64_t magic = 0x7465726174726f34;  // changes with the packets
+constexpr std::int64_t magic = 0x7465726174726f35;  // changes with the packets
+
+std::int64_t random_token() {
+    std::random_device source;
+    return static_cast<std::int64_t>(std::uint64_t{source()} << 32 | source());
+}
 
 class Gathering {
   public:
@@ -62,6 +68,7 @@ class Gathering {
         hello.put(std::int64_t{place_.rank});
         hello.put(std::int64_t{settings_.data_port});
         hello.put(std::int64_t{::getpid()});
+        hello.put(peers_[static_cast<std::size_t>(place_.rank)].token);
         hello.put(host_name());
         if (!line.send(hello)) usage_error("rank 0 at ", meeting_point(), " hung up");
         read_table(line, deadline, notices);
@@ -138,6 +145,7 @@ class Gathering {
             Peer& peer = peers_[static_cast<std::size_t>(rank)];
             peer.port = static_cast<int>(hello->get<std::int64_t>());
             peer.pid = hello->get<std::int64_t>();
+            peer.token = hello->get<std::int64_t>();
             peer.host = hello->get_text();
             peer.address = stranger.socket.peer_address();
             Line& line = lines_[static_cast<std::size_t>(rank)];
@@ -193,6 +201,7 @@ class Gathering {
             table.put(p.address);
             table.put(std::int64_t{p.port});
             table.put(p.pid);
+            table.put(p.token);
         }
         const std::string bytes = table.framed();
         for (std::size_t r = 1; r < lines_.size(); ++r) {
@@ -244,6 +253,7 @@ class Gathering {
             peer.address = reachable_address(table.get_text(), rank_0);
             peer.port = static_cast<int>(table.get<std::int64_t>());
             peer.pid = table.get<std::int64_t>();
+            peer.token = table.get<std::int64_t>();
         }
         peers_[0].address = rank_0;  // the name it has for itself may mean nothing here
         line.heard = Clock::now();
@@ -316,7 +326,8 @@ void stay_away(const RankPlace& place, const std::string& why) noexcept try {
 Meeting come_together(const RankPlace& place, const WatchSettings& settings) {
     Meeting meeting;
     meeting.peers.resize(static_cast<std::size_t>(place.size));
-    meeting.peers[static_cast<std::size_t>(place.rank)] = {host_name(), place.address, settings.data_port, ::getpid()};
+    meeting.peers[static_cast<std::size_t>(place.rank)] = {host_name(), place.address, settings.data_port, ::getpid(),
+                                                           random_token()};
     if (place.size == 1) return meeting;
     Gathering gathering(place, settings, meeting);
     place.rank == 0 ? gathering.gather() : gathering.join();

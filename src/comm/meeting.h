@@ -33,6 +33,7 @@ struct Peer {
     std::string address;  ///< by which this rank reaches it
     int port = 0;         ///< its data_port
     std::int64_t pid = 0;
+    std::int64_t token = 0;  ///< of this run: whoever connects to the port must know it
 };
 
 /// One connection: rank 0 has one to every other rank, they have one to it.

@@ -12,6 +12,7 @@
 #include <thread>
 
 #include "comm/mailbox.h"
+#include "core/dtype.h"
 #include "core/error.h"
 
 namespace tera {
@@ -33,7 +34,7 @@ struct Outgoing {
 struct Incoming {
     Socket socket;
     int from = -1;  ///< known once it has said so
-    std::uint32_t greeting = 0;
+    Greeting greeting;
     Frame frame;
     std::size_t have = 0;  ///< bytes of greeting, header or data that are here
     enum class Part { greeting, header, data } part = Part::greeting;
@@ -48,6 +49,7 @@ class SocketTransport final : public Transport {
           patience_(patience),
           outgoing_(watch.peers().size()),
           lost_(watch.peers().size()),
+          greeted_(watch.peers().size()),
           thread_([this] { run(); }) {}
 
     ~SocketTransport() override {
@@ -116,8 +118,9 @@ class SocketTransport final : public Transport {
 
     /// Only the rank's own thread opens connections; the other one sees them once they stand.
     void connect(Outgoing& out, int to) {
-        Socket s = connected_to(watch_.peers()[static_cast<std::size_t>(to)]);
-        const auto greeting = static_cast<std::uint32_t>(rank_);
+        const Peer& peer = watch_.peers()[static_cast<std::size_t>(to)];
+        Socket s = connected_to(peer);
+        const Greeting greeting{.token = peer.token, .rank = static_cast<std::uint64_t>(rank_)};
         if (!s || !s.write_all(&greeting, sizeof greeting, Clock::now() + patience_)) throw_unreachable(to);
         const std::lock_guard lock(mutex_);
         out.socket = std::move(s);
@@ -224,15 +227,32 @@ class SocketTransport final : public Transport {
         }
     }
 
+    /// Of this run, and not connected yet.
+    bool is_new_rank(const Greeting& greeting) const {
+        return greeting.magic == Greeting{}.magic &&
+               greeting.token == watch_.peers()[static_cast<std::size_t>(rank_)].token &&
+               greeting.rank < greeted_.size() && !greeted_[greeting.rank];
+    }
+
+    /// At most all ranks' elements are in a frame.
+    bool can_be(const FrameHeader& header) const {
+        return header.dtype <= static_cast<std::uint32_t>(DType::u8) && header.elements >= 0 &&
+               header.bytes / size_of(static_cast<DType>(header.dtype)) / outgoing_.size() <=
+                   static_cast<std::uint64_t>(header.elements);
+    }
+
     void finish_part(Incoming& in) {
         in.have = 0;
         switch (in.part) {
             case Incoming::Part::greeting:
-                if (in.greeting >= outgoing_.size()) return in.socket.close();  // none of ours
-                in.from = static_cast<int>(in.greeting);
+                if (!is_new_rank(in.greeting)) return in.socket.close();
+                in.from = static_cast<int>(in.greeting.rank);
+                greeted_[in.greeting.rank] = true;
                 in.part = Incoming::Part::header;
                 return;
             case Incoming::Part::header:
+                if (!can_be(in.frame.header))
+                    throw Error(cat("what came from ", watch_.name_of(in.from), " is no message of this program"));
                 if (in.frame.header.bytes > 0) {
                     in.frame.data = std::make_unique_for_overwrite<std::byte[]>(in.frame.header.bytes);
                     in.part = Incoming::Part::data;
@@ -256,7 +276,7 @@ class SocketTransport final : public Transport {
     std::vector<Outgoing> outgoing_;
     std::list<Incoming> incoming_;
     Mailbox mailbox_;
-    std::vector<bool> lost_;
+    std::vector<bool> lost_, greeted_;
     std::exception_ptr failure_;
     bool stop_ = false;
     std::thread thread_;

@@ -10,6 +10,13 @@
 
 namespace tera {
 
+/// What a connection begins with. Whoever does not know the receiver's token is no rank of this run.
+struct Greeting {
+    std::uint64_t magic = 0x7465726174726f64;
+    std::int64_t token = 0;  ///< the receiver's
+    std::uint64_t rank = 0;  ///< the sender
+};
+
 /// `listener` is the socket behind this rank's data_port; the watch knows those of the others and outlives this.
 /// `patience`: with a rank that takes no connection.
 std::unique_ptr<Transport> make_socket_transport(Socket listener, int rank, const Watch& watch,

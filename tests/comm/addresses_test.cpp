@@ -67,5 +67,11 @@ TEST(Addresses, of_a_rank_that_cannot_be_reached_are_named) {
     other.join();
 }
 
+TEST(Meeting, tokens_differ) {
+    const auto meetings = meet({"127.0.0.1", "127.0.0.1"});
+    EXPECT_NE(meetings[0].peers[0].token, meetings[0].peers[1].token);
+    for (const std::size_t r : {0u, 1u}) EXPECT_EQ(meetings[0].peers[r].token, meetings[1].peers[r].token);
+}
+
 }  // namespace
 }  // namespace tera
