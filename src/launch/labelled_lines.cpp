@@ -1,23 +1,11 @@
 #include "launch/labelled_lines.h"
 
-#include <unistd.h>
-
-#include <cerrno>
+#include <algorithm>
 
 namespace tera {
 namespace {
 
 constexpr std::size_t longest_line = 65536;
-
-/// Output that nobody takes any more is dropped: the ranks are worth more than their words.
-void write_all(int fd, const std::string& text) {
-    for (std::size_t at = 0; at < text.size();) {
-        const ssize_t n = ::write(fd, text.data() + at, text.size() - at);
-        if (n < 0 && errno == EINTR) continue;
-        if (n <= 0) return;
-        at += static_cast<std::size_t>(n);
-    }
-}
 
 }  // namespace
 
@@ -29,7 +17,7 @@ void LabelledLines::write_out(std::size_t count) {
         at = end + 1;
     }
     if (!text.empty() && text.back() != '\n') text += '\n';
-    write_all(fd_, text);
+    to_->add(std::move(text));
     pending_.erase(0, count);
 }
 

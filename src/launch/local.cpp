@@ -4,6 +4,7 @@
 #include <poll.h>
 #include <signal.h>
 #include <sys/prctl.h>
+#include <sys/stat.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -19,6 +20,7 @@
 #include "comm/tcp.h"
 #include "core/error.h"
 #include "launch/labelled_lines.h"
+#include "launch/patient_output.h"
 
 namespace tera {
 namespace {
@@ -84,6 +86,13 @@ void set_variable(const char* name, const std::string& value, bool replace = tru
     ::setenv(name, value.c_str(), replace);
 }
 
+/// As after 2>&1.
+bool same_file(int a, int b) {
+    struct stat of_a {
+    }, of_b{};
+    return ::fstat(a, &of_a) == 0 && ::fstat(b, &of_b) == 0 && of_a.st_dev == of_b.st_dev && of_a.st_ino == of_b.st_ino;
+}
+
 class Launcher {
   public:
     explicit Launcher(const LocalLaunch& launch) : launch_(launch) {
@@ -97,7 +106,7 @@ class Launcher {
 
     int run() {
         for (int r = 0; r < launch_.ranks; ++r) start(r);
-        while (anyone_left()) {
+        while (anyone_left() || !out_.done() || !err_.done()) {
             wait_for_news();
             if (failed_ && !killed_ && Clock::now() >= kill_at_) kill_the_rest();
         }
@@ -122,8 +131,8 @@ class Launcher {
         child.rank = launch_.first_rank + local_rank;
         child.pid = pid;
         const std::string label = launch_.labels ? label_of(child.rank) : "";
-        child.out = {out[0], LabelledLines(label, STDOUT_FILENO)};
-        child.err = {err[0], LabelledLines(label, STDERR_FILENO)};
+        child.out = {out[0], LabelledLines(label, out_)};
+        child.err = {err[0], LabelledLines(label, errors())};
         children_.push_back(std::move(child));
     }
 
@@ -173,18 +182,20 @@ class Launcher {
     }
 
     void wait_for_news() {
-        std::vector<pollfd> polled{{signals_.fd(), POLLIN, 0}};
-        std::vector<Stream*> streams{nullptr};
+        std::vector<pollfd> polled{
+            {signals_.fd(), POLLIN, 0}, {out_.news_fd(), POLLIN, 0}, {err_.news_fd(), POLLIN, 0}};
+        std::vector<Stream*> streams(polled.size());
         for (Child& child : children_) {
             for (Stream* s : {&child.out, &child.err}) {
-                if (s->fd < 0) continue;
+                if (s->fd < 0 || !s->lines.output().ready()) continue;
                 polled.push_back({s->fd, POLLIN, 0});
                 streams.push_back(s);
             }
         }
-        ::poll(polled.data(), polled.size(), failed_ && !killed_ ? 50 : -1);
-        for (std::size_t i = 1; i < polled.size(); ++i) {
-            if (polled[i].revents != 0) read(*streams[i]);
+        ::poll(polled.data(), polled.size(), leaving_ ? 50 : -1);
+        for (PatientOutput* output : {&out_, &err_}) output->clear_news();
+        for (std::size_t i = 0; i < polled.size(); ++i) {
+            if (streams[i] != nullptr && polled[i].revents != 0) read(*streams[i]);
         }
         if (polled[0].revents != 0) take_signals();
     }
@@ -202,6 +213,7 @@ class Launcher {
     void take_signals() {
         for (int signal = signals_.take(); signal != 0; signal = signals_.take()) {
             if (signal == SIGCHLD) continue;
+            if (signal == SIGINT || signal == SIGTERM || signal == SIGHUP) leave();
             for (const Child& child : children_) {
                 if (child.running) ::kill(child.pid, signal);
             }
@@ -229,6 +241,7 @@ class Launcher {
         const int code = by_signal ? 128 + WTERMSIG(status) : WEXITSTATUS(status);
         if (code == 0 || failed_) return;
         failed_ = true;
+        leave();
         code_ = code;
         kill_at_ =
             Clock::now() + std::chrono::duration_cast<Clock::duration>(std::chrono::duration<double>(launch_.grace_s));
@@ -248,13 +261,24 @@ class Launcher {
         if (!ranks.empty()) say(cat("killing what is left: rank ", ranks));
     }
 
-    static void say(const std::string& text) { std::fprintf(stderr, "launch: %s\n", text.c_str()); }
+    /// From now on no reader holds us up.
+    void leave() {
+        leaving_ = true;
+        for (PatientOutput* output : {&out_, &err_}) output->about_to_leave();
+    }
+
+    void say(const std::string& text) { errors().add("launch: " + text + "\n"); }
+
+    /// Lines to one file stay in order.
+    PatientOutput& errors() { return one_file_ ? out_ : err_; }
 
     LocalLaunch launch_;
     SignalPipe signals_;
     Socket listener_;  ///< of the port we chose
     std::vector<Child> children_;
-    bool failed_ = false, killed_ = false;
+    PatientOutput out_{STDOUT_FILENO}, err_{STDERR_FILENO};
+    const bool one_file_ = same_file(STDOUT_FILENO, STDERR_FILENO);
+    bool failed_ = false, killed_ = false, leaving_ = false;
     int code_ = 0;
     Clock::time_point kill_at_{};
 };

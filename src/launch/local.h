@@ -1,11 +1,11 @@
 // launch local: several ranks of one command as processes of this machine.
 //
 //   variables    every rank gets RANK WORLD_SIZE LOCAL_RANK LOCAL_WORLD_SIZE MASTER_ADDR MASTER_PORT, as from torchrun
-//   output       line by line, with the rank before it, as from `srun -l`
+//   output       line by line, with the rank before it, as from `srun -l`; ranks wait for a reader that is slow
 //   signals      SIGINT SIGTERM SIGHUP SIGUSR1 SIGUSR2 go to all ranks
 //   failures     the first rank that fails is named; the others have grace_s to leave by themselves, then they are
 //                killed; its exit code is ours (128 + signal for one that was killed)
-// No rank outlives the launcher.
+// No rank outlives the launcher. A reader that takes nothing delays neither signals nor ends, and loses what is left.
 #pragma once
 
 #include <string>

@@ -42,6 +42,10 @@ class Launched {
     int wait() {
         out = read_all(out_[0]);
         err = read_all(err_[0]);
+        return wait_unread();
+    }
+    /// Without reading what it still writes.
+    int wait_unread() {
         int status = 0;
         ::waitpid(pid_, &status, 0);
         return WIFEXITED(status) ? WEXITSTATUS(status) : -WTERMSIG(status);
@@ -151,6 +155,38 @@ TEST(LaunchLocal, signals_go_to_all_ranks) {
     ::kill(run.pid(), SIGUSR2);
     EXPECT_EQ(run.wait(), 0);
     EXPECT_EQ(sorted_lines(run.out), (std::vector<std::string>{"0: got it", "1: got it"}));
+}
+
+const std::string chatter = "yes 'a line that nobody reads, of a rank that has much to say' | head -100000; ";
+
+TEST(LaunchLocal, a_reader_that_stalls_does_not_hold_up_the_end) {
+    const TempFolder folder;
+    Launched run(2, "touch " + folder.path() + "/$RANK; " + chatter + "exec sleep 100");
+    ASSERT_TRUE(wait_for_file(folder.path() + "/0") && wait_for_file(folder.path() + "/1"));
+    ::kill(run.pid(), SIGTERM);
+    EXPECT_EQ(run.wait_unread(), 128 + SIGTERM);
+}
+
+TEST(LaunchLocal, a_reader_that_stalls_does_not_hide_a_failure) {
+    Launched run(2, "if [ $RANK = 1 ]; then sleep 0.2; exit 7; fi; " + chatter + "exec sleep 100", 0.1);
+    EXPECT_EQ(run.wait_unread(), 7);
+}
+
+TEST(LaunchLocal, ranks_that_are_told_to_stop_can_finish_while_the_reader_stalls) {
+    const TempFolder folder;
+    Launched run(1, "trap 'told=1' TERM; touch " + folder.path() + "/0; until [ $told ]; do sleep 0.02; done; " +
+                        chatter + "touch " + folder.path() + "/saved");
+    ASSERT_TRUE(wait_for_file(folder.path() + "/0"));
+    ::kill(run.pid(), SIGTERM);
+    EXPECT_EQ(run.wait_unread(), 0);
+    EXPECT_TRUE(std::filesystem::exists(folder.path() + "/saved"));
+}
+
+TEST(LaunchLocal, a_slow_reader_gets_every_line) {
+    Launched run(2, chatter);
+    std::this_thread::sleep_for(std::chrono::milliseconds(300));  // all buffers are full by now
+    EXPECT_EQ(run.wait(), 0);
+    EXPECT_EQ(std::count(run.out.begin(), run.out.end(), '\n'), 200000);
 }
 
 TEST(LaunchLocal, no_rank_outlives_the_launcher) {
