@@ -80,6 +80,9 @@ int print_layouts(const RunConfig& config, const PlanArgs& args) {
     const SearchRequest request{
         .gpus = config.world_size, .gpus_per_node = args.gpus_per_node, .memory_gib = *args.gpu_memory};
     const std::vector<LayoutChoice> choices = search_layouts(config, request);
+    if (choices.empty())
+        usage_error("no layout of ", request.gpus, " GPUs fits into ", request.memory_gib, " GiB (",
+                    request.reserve_gib, " of them for the driver): take more GPUs, or GPUs with more memory");
     if (args.json) {
         nlohmann::json all = nlohmann::json::array();
         for (const LayoutChoice& c : choices)
@@ -94,7 +97,7 @@ int print_layouts(const RunConfig& config, const PlanArgs& args) {
     } else {
         std::cout << layouts_text(request, choices);
     }
-    return choices.empty() ? 1 : 0;
+    return 0;
 }
 
 }  // namespace

@@ -19,4 +19,10 @@ std::string format_text(const char* format, ...) {
     return text;
 }
 
+std::string size_text(double bytes) {
+    if (bytes >= 0.1 * 0x1p30) return format_text("%.2f GiB", bytes / 0x1p30);
+    if (bytes >= 0.1 * 0x1p20) return format_text("%.2f MiB", bytes / 0x1p20);
+    return bytes > 0 ? format_text("%.2f KiB", bytes / 0x1p10) : "0";
+}
+
 }  // namespace tera

@@ -8,4 +8,7 @@ namespace tera {
 
 [[gnu::format(printf, 1, 2)]] std::string format_text(const char* format, ...);
 
+/// Bytes in the largest of GiB, MiB and KiB of which there is a tenth.
+std::string size_text(double bytes);
+
 }  // namespace tera

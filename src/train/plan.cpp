@@ -8,6 +8,7 @@
 #include "config/fields.h"
 #include "core/build_info.h"
 #include "core/error.h"
+#include "train/format_text.h"
 #include "train/run_schedules.h"
 
 namespace tera {
@@ -28,9 +29,6 @@ std::string formatted(const char* format, double value) {
 std::string line(const std::string& name, const std::string& value) {
     return name + std::string(name.size() < 24 ? 24 - name.size() : 1, ' ') + value + "\n";
 }
-
-std::string gib(std::size_t bytes) { return formatted("%.2f GiB", static_cast<double>(bytes) / 0x1p30); }
-std::string gib(double bytes) { return formatted("%.3f GiB", bytes / 0x1p30); }
 
 /// A flag that asks for what this version cannot build, other than how the ranks are laid out.
 bool asks_for_unbuilt(const RunConfig& config) {
@@ -175,17 +173,18 @@ std::string layout_text(const LayoutPlan& layout) {
                                                    cpu && build_info().cuda ? " (--device cuda: for a GPU)" : ""));
     for (std::size_t stage = 0; stage < layout.stages.size(); ++stage) {
         const MemoryPlan& m = layout.stages[stage];
-        out +=
-            line(cat("  stage ", stage),
-                 cat(gib(m.total()), ": weights ", gib(m.weights - m.gradients), ", gradients ", gib(m.gradients),
-                     ", main weights ", gib(m.main_weights), ", optimizer state ", gib(m.optimizer - m.main_weights),
-                     ", activations ", gib(m.activations), ", scratch ", gib(m.scratch), ", other ", gib(m.other())));
+        const auto size = [](std::size_t bytes) { return size_text(static_cast<double>(bytes)); };
+        out += line(
+            cat("  stage ", stage),
+            cat(size(m.total()), ": weights ", size(m.weights - m.gradients), ", gradients ", size(m.gradients),
+                ", main weights ", size(m.main_weights), ", optimizer state ", size(m.optimizer - m.main_weights),
+                ", activations ", size(m.activations), ", scratch ", size(m.scratch), ", other ", size(m.other())));
     }
     const MemoryPlan& fullest = layout.fullest();
     if (!fullest.sent.empty()) out += line("sent in a step", "by a rank of the fullest stage");
     for (const auto& [what, traffic] : fullest.sent)
         if (traffic.calls > 0)
-            out += line("  " + what, cat(gib(traffic.bytes), " in ", grouped(traffic.calls), " calls"));
+            out += line("  " + what, cat(size_text(traffic.bytes), " in ", grouped(traffic.calls), " calls"));
     if (layout.stages.size() > 1)
         out += line("pipeline bubble", cat(formatted("%.1f %%", 100 * layout.bubble), " of a step"));
     return out;

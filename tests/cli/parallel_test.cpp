@@ -102,14 +102,15 @@ TEST(ParallelVerify, what_cannot_be_is_one_line) {
     EXPECT_NE(sizes.err.find("2 ranks were started"), std::string::npos) << sizes.err;
 }
 
-TEST(ParallelPlan, memory_of_a_gpu_is_a_number) {
-    for (const char* memory : {"nan", "inf", "-1", "0"}) {
+TEST(ParallelPlan, memory_of_a_gpu_is_a_number_and_enough) {
+    for (const char* memory : {"nan", "inf", "-1", "0", "0.1"}) {
         const Outcome plan =
             teratron(words("plan gpt --num-layers 2 --hidden-size 64 --num-attention-heads 4 --seq-length 16 "
                            "--max-position-embeddings 16 --tokenizer-type NullTokenizer --vocab-size 99 --world-size 2 "
                            "--gpu-memory " +
                            std::string(memory)));
         EXPECT_EQ(plan.exit_code, 2) << memory << plan.out;
+        EXPECT_EQ(plan.out, "") << memory;
         EXPECT_EQ(line_count(plan.err), 1u) << plan.err;
     }
 }

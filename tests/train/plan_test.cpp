@@ -401,6 +401,15 @@ TEST(Plan, JsonHasTheAgreedKeys) {
     EXPECT_TRUE(json["learning_rate"].contains("1"));
 }
 
+TEST(Plan, SmallSizesAreSaidInSmallUnits) {
+    const auto [config, plan] = plan_of(
+        ModelKind::gpt, "--num-layers 2 --hidden-size 64 --num-attention-heads 4 --device cpu" + aws_gpt_slurm, 16);
+    ASSERT_TRUE(plan.layout) << plan.layout_missing;
+    const std::string text = plan_text(config, plan);
+    EXPECT_EQ(text.find("0.00 "), std::string::npos) << text;
+    EXPECT_NE(text.find(" MiB"), std::string::npos) << text;
+}
+
 TEST(Plan, SaysWhyMemoryIsNotCounted) {
     if (build_info().cuda) GTEST_SKIP() << "built with CUDA: a GPU can be planned for, be it here or not";
     const auto [config, plan] =
