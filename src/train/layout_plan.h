@@ -1,5 +1,5 @@
-// What a layout of ranks costs: memory of a rank on every stage, what it sends in a step, and how long stages wait for
-// each other. All of it counted by dry runs of the very code that trains.
+// What a layout of ranks costs: memory of a rank on every stage and what it sends in a step, both counted by dry runs of
+// the very code that trains, and how long stages wait for each other.
 #pragma once
 
 #include <cstdint>
@@ -15,8 +15,7 @@ namespace tera {
 struct LayoutPlan {
     std::vector<MemoryPlan> stages;  ///< of the fullest rank of each
     std::string device;              ///< what it was counted for: "CPU", "NVIDIA H200", "a GPU, on paper"
-    /// Share of a step in which a stage has nothing to do: (P-1) / (V·M + P-1).
-    double bubble = 0;
+    double bubble = 0;               ///< see pipeline_bubble
 
     const MemoryPlan& fullest() const;
 };
@@ -25,6 +24,10 @@ struct LayoutPlan {
 /// --device cuda the GPU need not be there.
 LayoutPlan plan_layout(const RunConfig& config, std::int64_t true_vocab, std::int64_t micro_batches);
 
-double pipeline_bubble(std::int64_t stages, std::int64_t chunks, std::int64_t micro_batches);
+/// Share of a step in which a stage, on the average, has nothing to do while all go at the pace of the slowest:
+/// 1 - average/slowest · V·M / (V·M + P-1), for even stages (P-1) / (V·M + P-1). work: of each stage, in any unit.
+double pipeline_bubble(const std::vector<double>& work, std::int64_t chunks, std::int64_t micro_batches);
+/// ... of a layout. Work is counted in FLOPs, those of the output matrix on the last stage.
+double pipeline_bubble(const RunConfig& config, std::int64_t micro_batches);
 
 }  // namespace tera

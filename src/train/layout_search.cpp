@@ -7,6 +7,7 @@
 #include "config/fields.h"
 #include "core/build_info.h"
 #include "core/error.h"
+#include "train/format_text.h"
 #include "train/plan.h"
 #include "train/run_schedules.h"
 
@@ -169,8 +170,7 @@ class Search {
         const RunConfig& c = choice.config;
         const std::int64_t all = choice.micro_batches, few = std::min(all, 3 * c.pipeline_model_parallel_size);
         LayoutPlan plan = plan_layout(c, vocab, few);
-        plan.bubble =
-            pipeline_bubble(c.pipeline_model_parallel_size, c.virtual_pipeline_model_parallel_size.value_or(1), all);
+        plan.bubble = pipeline_bubble(c, all);
         for (MemoryPlan& stage : plan.stages) {
             for (const char* what : {"tensor", "context", "pipeline"}) {
                 const auto at = stage.sent.find(what);
@@ -248,23 +248,22 @@ std::string layouts_text(const SearchRequest& request, const std::vector<LayoutC
     char row[256];
     std::string out =
         cat("layouts for ", request.gpus, " GPUs of ", request.memory_gib, " GiB, best first\n",
-            "  tensor pipeline context  data  micro-batch   batch chunks  recompute  memory GiB  bubble %  "
+            "  tensor pipeline context  data  micro-batch   batch chunks  recompute      memory  bubble %  "
             "step s  tokens/s/GPU\n");
     for (const LayoutChoice& choice : choices) {
         const RunConfig& c = choice.config;
         std::snprintf(row, sizeof row,
-                      "  %6lld %8lld %7lld %5lld %12lld %7lld %6lld  %-9s  %10.1f  %8.1f  %6.2f  %12.0f\n",
+                      "  %6lld %8lld %7lld %5lld %12lld %7lld %6lld  %-9s  %10s  %8.1f  %6.2f  %12.0f\n",
                       static_cast<long long>(c.tensor_model_parallel_size),
                       static_cast<long long>(c.pipeline_model_parallel_size),
                       static_cast<long long>(c.context_parallel_size), static_cast<long long>(c.data_parallel_size),
                       static_cast<long long>(c.micro_batch_size), static_cast<long long>(choice.batch),
                       static_cast<long long>(c.virtual_pipeline_model_parallel_size.value_or(1)),
                       c.recompute_granularity.empty() ? "none" : c.recompute_granularity.c_str(),
-                      static_cast<double>(choice.plan.fullest().total()) / 0x1p30, 100 * choice.plan.bubble,
+                      size_text(static_cast<double>(choice.plan.fullest().total())).c_str(), 100 * choice.plan.bubble,
                       choice.seconds, choice.tokens_per_second_per_gpu);
         out += row;
     }
-    if (choices.empty()) return out + "  nothing fits: take more GPUs, or GPUs with more memory\n";
     std::snprintf(row, sizeof row,
                   "  (step s and tokens/s/GPU are estimates at %.0f TFLOP/s sustained, %.0f GB/s within a node of "
                   "%lld, %.0f between)\n",
