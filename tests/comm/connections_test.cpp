@@ -4,6 +4,7 @@
 #include <sys/resource.h>
 
 #include "comm/tcp.h"
+#include "support/expect_usage_error.h"
 #include "support/process_ranks.h"
 #include "support/rank_memory.h"
 
@@ -87,6 +88,22 @@ TEST(Connections, a_rank_may_have_just_as_many_files_as_it_needs) {
     getrlimit(RLIMIT_NOFILE, &before);
     allow_no_more_files();
     EXPECT_NO_THROW(EXPECT_FALSE(accept_from(listener))) << "nobody has come";
+    set_soft_limit(before.rlim_cur);
+}
+
+TEST(Connections, too_many_open_files_are_said_where_ranks_meet) {
+    int port = 0;
+    Socket listener = listen_on(port);
+    const Socket caller = connect_to("127.0.0.1", port, Clock::now() + std::chrono::seconds(10));
+    ASSERT_TRUE(caller);
+    rlimit before{};
+    getrlimit(RLIMIT_NOFILE, &before);
+    allow_no_more_files();
+    const RankPlace place{0, 2, 0, Launcher::variables, "127.0.0.1", port, listener.release()};
+    WatchSettings settings;
+    settings.timeout_s = 2;
+    expect_usage_error([&] { come_together(place, settings); },
+                       {"too many open files: ulimit -n is ", "2 ranks need up to 106"});
     set_soft_limit(before.rlim_cur);
 }
 
