@@ -81,8 +81,8 @@ int print_layouts(const RunConfig& config, const PlanArgs& args) {
         .gpus = config.world_size, .gpus_per_node = args.gpus_per_node, .memory_gib = *args.gpu_memory};
     const std::vector<LayoutChoice> choices = search_layouts(config, request);
     if (choices.empty())
-        usage_error("no layout of ", request.gpus, " GPUs fits into ", request.memory_gib, " GiB (",
-                    request.reserve_gib, " of them for the driver): take more GPUs, or GPUs with more memory");
+        usage_error("no layout of ", request.gpus, " GPUs fits into ", request.memory_gib, " GiB less ",
+                    request.reserve_gib, " for the driver and libraries: take more GPUs, or GPUs with more memory");
     if (args.json) {
         nlohmann::json all = nlohmann::json::array();
         for (const LayoutChoice& c : choices)

@@ -1,6 +1,8 @@
 #include "train/timers.h"
 
 #include <algorithm>
+#include <iterator>
+#include <utility>
 
 #include "core/error.h"
 #include "train/format_text.h"
@@ -8,6 +10,12 @@
 namespace tera {
 
 using Clock = std::chrono::steady_clock;
+
+namespace {
+
+bool ran(double ms) { return ms >= 0; }
+
+}  // namespace
 
 double seconds_since(Clock::time_point start) { return std::chrono::duration<double>(Clock::now() - start).count(); }
 
@@ -43,14 +51,26 @@ double Timers::seconds(const std::string& name) const {
     return 0;
 }
 
-std::string Timers::report(const std::vector<std::string>& names, const std::string& option, double normalizer) {
+/// Sets it back; below 0 if it did not run.
+double Timers::take_ms(const std::string& name) {
+    Timer* timer = find(name);
+    if (timer == nullptr || !timer->ran) return -1;
+    timer->ran = timer->running;
+    return std::exchange(timer->seconds, 0) * 1000;
+}
+
+std::string Timers::report(Comm& world, const Exec& exec, const std::vector<std::string>& names,
+                           const std::string& option, double normalizer) {
+    const std::size_t ranks = static_cast<std::size_t>(world.size()), count = names.size();
+    std::vector<double> all(ranks * count);  // every rank puts its own in their place
+    for (std::size_t i = 0; i < count; ++i)
+        all[static_cast<std::size_t>(world.rank()) * count + i] = take_ms(names[i]) / normalizer;
+    world.all_reduce(exec, tensor_over(all.data(), {static_cast<std::int64_t>(all.size())}), Reduce::sum);
     std::vector<TimerRow> rows;
-    for (const std::string& name : names) {
-        Timer* timer = find(name);
-        if (timer == nullptr || !timer->ran) continue;
-        rows.push_back({name, {timer->seconds * 1000 / normalizer}});
-        timer->seconds = 0;
-        timer->ran = timer->running;
+    for (std::size_t i = 0; i < count; ++i) {
+        TimerRow row{names[i], {}};
+        for (std::size_t rank = 0; rank < ranks; ++rank) row.per_rank_ms.push_back(all[rank * count + i]);
+        if (std::any_of(row.per_rank_ms.begin(), row.per_rank_ms.end(), ran)) rows.push_back(std::move(row));
     }
     return timer_block(rows, option);
 }
@@ -64,13 +84,16 @@ std::string timer_block(const std::vector<TimerRow>& rows, const std::string& op
         if (option == "all") {
             text += "\n  " + row.name + ":";
             for (std::size_t rank = 0; rank < row.per_rank_ms.size(); ++rank) {
-                text += format_text("\n     rank %2zu: %.2f", rank, row.per_rank_ms[rank]);
+                if (ran(row.per_rank_ms[rank]))
+                    text += format_text("\n     rank %2zu: %.2f", rank, row.per_rank_ms[rank]);
             }
             continue;
         }
         std::string name = row.name + " ";
         if (name.size() < 48) name.resize(48, '.');
-        const auto [low, high] = std::minmax_element(row.per_rank_ms.begin(), row.per_rank_ms.end());
+        std::vector<double> times;
+        std::copy_if(row.per_rank_ms.begin(), row.per_rank_ms.end(), std::back_inserter(times), ran);
+        const auto [low, high] = std::minmax_element(times.begin(), times.end());
         text += "\n    " + name + ": ";
         text += option == "max" ? format_text("%.2f", *high) : format_text("(%.2f, %.2f)", *low, *high);
     }

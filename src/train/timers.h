@@ -10,6 +10,8 @@
 #include <string>
 #include <vector>
 
+#include "comm/comm.h"
+
 namespace tera {
 
 double seconds_since(std::chrono::steady_clock::time_point start);
@@ -40,9 +42,11 @@ class Timers {
         const char* name_;
     };
 
-    /// The block for those of `names` that have run since they were last reported, times divided by `normalizer`; it
-    /// sets them back to zero. "" if none ran. option: minmax | max | all.
-    std::string report(const std::vector<std::string>& names, const std::string& option, double normalizer = 1);
+    /// The block for those of `names` that have run on any rank since they were last reported, times divided by
+    /// `normalizer`; it sets them back to zero. "" if none ran. option: minmax | max | all. Called by all ranks of
+    /// `world`, with the same names.
+    std::string report(Comm& world, const Exec& exec, const std::vector<std::string>& names, const std::string& option,
+                       double normalizer = 1);
 
     /// Seconds a timer has gathered since it was last reported.
     double seconds(const std::string& name) const;
@@ -56,6 +60,7 @@ class Timers {
         std::chrono::steady_clock::time_point started;
     };
     Timer* find(const std::string& name);
+    double take_ms(const std::string& name);
     void wait(int level) const {
         if (level > 0 && wait_) wait_();
     }
@@ -65,7 +70,7 @@ class Timers {
     std::vector<Timer> timers_;
 };
 
-/// One timer's times over the ranks, in milliseconds.
+/// One timer's times over the ranks, in milliseconds; below 0 where it did not run.
 struct TimerRow {
     std::string name;
     std::vector<double> per_rank_ms;

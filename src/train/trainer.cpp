@@ -182,7 +182,11 @@ void Trainer::log_step(const StepBatch& batch, const StepOutcome& outcome) {
     print(training_line(format_, r));
     metrics_->step(r, static_cast<double>(batch.running_batch * config_.seq_length) / seconds);
     if (!memory_printed_ && now.learning_rate > 0) print_memory();
-    print_block(timers_.report(step_timers, config_.timing_log_option, static_cast<double>(config_.log_interval)));
+    if (config_.timing_log_level > 0) report_timers(step_timers, static_cast<double>(config_.log_interval));
+}
+
+void Trainer::report_timers(const std::vector<std::string>& names, double normalizer) {
+    print_block(timers_.report(mesh_->world(), workspace_.ctx().temp, names, config_.timing_log_option, normalizer));
 }
 
 double Trainer::params_norm() {
@@ -269,7 +273,7 @@ void Trainer::evaluate_and_print(Split split, EvalPlace place) {
     if (split == Split::valid) state_.consumed_valid_samples += config_.eval_iters * per_iteration;
     const NamedLosses losses = {{"lm loss", sum.tokens > 0 ? sum.loss / sum.tokens : 0}};
     timers_.stop("evaluate");
-    print_block(timers_.report({"evaluate"}, config_.timing_log_option));
+    report_timers({"evaluate"});
     for (const std::string& line : evaluation_lines(format_, place, state_.iteration, losses)) print(line);
     metrics_->evaluation(state_.iteration, split == Split::test ? "test" : "validation", losses);
     interval_.start_clock();
@@ -301,7 +305,7 @@ void Trainer::save() {
     for (const std::string& notice : report.notices) print(notice);
     saved_at_ = state_.iteration;
     timers_.stop("save-checkpoint");
-    print_block(timers_.report({"save-checkpoint"}, config_.timing_log_option));
+    report_timers({"save-checkpoint"});
     const double tokens = static_cast<double>(state_.consumed_train_samples) * static_cast<double>(config_.seq_length);
     progress_->saved(state_.iteration, state_.floating_point_operations, tokens);
     interval_.start_clock();

@@ -86,6 +86,7 @@ class Trainer {
     void end_profile();
     void skip_one(const StepBatch& batch);
     void log_step(const StepBatch& batch, const StepOutcome& outcome);
+    void report_timers(const std::vector<std::string>& names, double normalizer = 1);  ///< on all ranks
     void print_memory();
     bool act_on_verdict();
     void evaluate_and_print(Split split, EvalPlace place);

@@ -96,8 +96,7 @@ void Trainer::set_up() {
     }
     print_time("after dataloaders are built");
     print("done with setup ...");
-    print_block(timers_.report({"model-and-optimizer-setup", "train/valid/test-data-iterators-setup"},
-                               config_.timing_log_option));
+    report_timers({"model-and-optimizer-setup", "train/valid/test-data-iterators-setup"});
     set_up_records();
 }
 

@@ -6,8 +6,11 @@
 #include <cmath>
 #include <filesystem>
 #include <fstream>
+#include <regex>
 #include <sstream>
 
+#include "comm/thread_comm.h"
+#include "core/engine.h"
 #include "core/error.h"
 #include "support/temp_folder.h"
 #include "train/progress.h"
@@ -156,6 +159,8 @@ TEST(Timers, BlocksAreExact) {
               "max time across ranks (ms):\n    evaluate .......................................: 5.68");
     EXPECT_EQ(timer_block({{"evaluate", {1.234, 5.678}}}, "all"),
               "times across ranks (ms):\n  evaluate:\n     rank  0: 1.23\n     rank  1: 5.68");
+    EXPECT_EQ(timer_block({{"evaluate", {-1, 5.678}}}, "minmax"),
+              "(min, max) time across ranks (ms):\n    evaluate .......................................: (5.68, 5.68)");
     EXPECT_EQ(timer_block({}, "minmax"), "");
 }
 
@@ -164,11 +169,33 @@ TEST(Timers, OnlyThoseUpToTheLevelRunAndReportingSetsThemBack) {
     { Timers::Scope scope(timers, "evaluate"); }
     { Timers::Scope scope(timers, "forward-backward", 1); }
     { Timers::Scope scope(timers, "forward-compute", 2); }
-    const std::string block = timers.report({"forward-backward", "forward-compute"}, "minmax", 10);
+    Arena arena;
+    ThreadPool pool(1);
+    const std::unique_ptr<Comm> alone = make_self_comm();
+    const auto report = [&](const std::vector<std::string>& names) {
+        return timers.report(*alone, Engine().exec(arena, pool), names, "minmax", 10);
+    };
+    const std::string block = report({"forward-backward", "forward-compute"});
     EXPECT_NE(block.find("forward-backward"), std::string::npos);
     EXPECT_EQ(block.find("forward-compute"), std::string::npos);
-    EXPECT_EQ(timers.report({"forward-backward"}, "minmax"), "");
-    EXPECT_NE(timers.report({"evaluate"}, "minmax"), "");
+    EXPECT_EQ(report({"forward-backward"}), "");
+    EXPECT_NE(report({"evaluate"}), "");
+}
+
+TEST(Timers, ReportsAreOfAllRanksThatRanThem) {
+    run_on_threads(3, [](Comm& world) {
+        Timers timers(0);
+        { Timers::Scope scope(timers, world.rank() == 0 ? "evaluate" : "save-checkpoint"); }
+        Arena arena;
+        ThreadPool pool(1);
+        const std::string block =
+            timers.report(world, Engine().exec(arena, pool), {"evaluate", "save-checkpoint", "optimizer"}, "all");
+        EXPECT_TRUE(std::regex_match(block, std::regex("times across ranks \\(ms\\):\n"
+                                                       "  evaluate:\n     rank  0: [0-9.]+\n"
+                                                       "  save-checkpoint:\n     rank  1: [0-9.]+\n"
+                                                       "     rank  2: [0-9.]+")))
+            << block;
+    });
 }
 
 }  // namespace
