@@ -1,5 +1,5 @@
-// What a layout of ranks costs: memory of a rank on every stage and what it sends in a step, both counted by dry runs of
-// the very code that trains, and how long stages wait for each other.
+// What a layout of ranks costs: memory of a rank on every stage and what it sends in a step, both counted by dry runs
+// of the very code that trains, and how long stages wait for each other.
 #pragma once
 
 #include <cstdint>
