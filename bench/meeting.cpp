@@ -1,5 +1,5 @@
 // How long ranks take to come together: processes of this machine meet at rank 0, make the communicators of all axes
-// (tensor 8, pipeline 4, data the rest), and pass a barrier.
+// (tensor 8, pipeline 4, data the rest), pass a barrier, and agree on a number as they do before training.
 //
 //   meeting [ranks ..., default 32 128 512]
 #include <sys/wait.h>
@@ -27,11 +27,16 @@ void run_rank(int rank, int ranks, int port, Clock::time_point begin) {
     const tera::Mesh mesh({.tp = 8, .dp = ranks / 32, .pp = 4}, world.comm());
     const double grouped = seconds_since(begin);
     world.comm().barrier();
+    const double together = seconds_since(begin);
+    tera::Arena arena;
+    tera::ThreadPool pool(1);
+    const tera::Exec exec{tera::Device::cpu, &arena, &pool};
+    world.comm().all_reduce(exec, exec.zeros(tera::DType::f64, {1}), tera::Reduce::max);
     if (rank == ranks - 1)
         std::printf(
             "%5d ranks: the last was started after %.2f s, all had met after %.2f s, groups %.4f s more, first "
-            "barrier %.2f s more\n",
-            ranks, started, met, grouped - met, seconds_since(begin) - grouped);
+            "barrier %.2f s more, all_reduce %.2f s more\n",
+            ranks, started, met, grouped - met, together - grouped, seconds_since(begin) - together);
     std::fflush(stdout);
 }
 
