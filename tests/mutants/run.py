@@ -189,8 +189,8 @@ MUTANTS = [
     ("src/model/decoder.cpp", "in.stream = batch.place;", "", "test_parity", "Parity*"),
     ("src/nn/attention.cpp", "spec.whole = {heads_ * tp_.rank(), {.first = run.begin}, {}, in.length};", "spec.whole = {0, {.first = run.begin}, {}, in.length};", "test_parity", "Parity*"),
     ("src/nn/attention.cpp", "spec.whole = {heads_ * tp_.rank(), {.first = run.begin}, {}, in.length};", "spec.whole = {heads_ * tp_.rank(), {}, {}, in.length};", "test_parity", "Parity*"),
-    ("src/nn/param.cpp", "fill.first = piece.full_begin * cols;", "fill.first = 0;", "test_parity", "Parity*"),
-    ("src/nn/param.cpp", "fill.first = piece.full_begin;", "fill.first = 0;", "test_parity", "Parity*"),
+    ("src/nn/param.cpp", "fill.first = begin + (piece.full_begin - piece.local_begin) * cols;", "fill.first = begin;", "test_model", "InitParams*"),
+    ("src/nn/param.cpp", "fill.first = pieces[0].full_begin;", "fill.first = 0;", "test_model", "InitParams*"),
     ("src/parallel/schedule.cpp", "2 * behind + (s.chunks - 1) * group", "behind + (s.chunks - 1) * group", "test_parallel", "Schedule*"),
 ]
 
