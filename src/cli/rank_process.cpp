@@ -61,7 +61,7 @@ RankPlace place_of(RunConfig& config) {
 void before_meeting(const RankPlace& place, const std::function<void()>& work) {
     try {
         work();
-    } catch (const UsageError& e) {
+    } catch (const std::exception& e) {
         stay_away(place.size > 1 ? place : place_by_variables(), e.what());
         throw;
     }

@@ -13,8 +13,8 @@ namespace tera {
 /// --rank the launcher says how many ranks there are, and --world-size may only repeat it.
 RankPlace place_of(RunConfig& config);
 
-/// What a process does before it meets the others; it sets `place` as soon as it is known. A UsageError is told to them
-/// and thrown on: they need not wait for this rank.
+/// What a process does before it meets the others; it sets `place` as soon as it is known. An error is told to them and
+/// thrown on: they need not wait for this rank.
 void before_meeting(const RankPlace& place, const std::function<void()>& work);
 
 /// Meets the other ranks and works with them. An error of the work is told to all, who leave with its exit code, and is

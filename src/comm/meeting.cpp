@@ -23,7 +23,9 @@ class Gathering {
     Gathering(const RankPlace& place, const WatchSettings& settings, Meeting& meeting)
         : place_(place), settings_(settings), peers_(meeting.peers), lines_(meeting.lines) {}
 
-    void gather() {
+    /// `own_failure`: why there will be no meeting; ranks that come are only told so.
+    void gather(const std::string& own_failure = {}) {
+        if (!own_failure.empty()) will_fail(cat(own_name(), " failed before ranks met: ", own_failure));
         int port = place_.port;
         Socket listener = left_listening(place_.listener, port);
         if (!listener) listener = listen_on(port);
@@ -39,6 +41,7 @@ class Gathering {
             if (!failed_.empty()) {
                 turn_away();
                 if (Clock::now() > end_) break;
+                if (!said_failure_ && Clock::now() > end_ - seconds(0.9 * settings_.patience_s)) say_failure();
                 continue;
             }
             for (std::size_t r = 1; r < lines_.size(); ++r) {
@@ -90,14 +93,15 @@ class Gathering {
     Socket find_rank_0(Clock::time_point deadline, Notices& notices) const {
         for (;;) {
             const bool last = deadline <= notices.next();
-            if (Socket s = connect_to(place_.address, place_.port, last ? deadline : notices.next())) return s;
+            std::string problem;
+            if (Socket s = connect_to(place_.address, place_.port, last ? deadline : notices.next(), &problem))
+                return s;
             if (last)
-                usage_error(own_name(), " found no rank 0 at ", meeting_point(), " within ", settings_.timeout_s,
-                            " s; MASTER_ADDR and MASTER_PORT must name its host and a free port");
+                usage_error(own_name(), " found no rank 0 within ", settings_.timeout_s, " s: ", problem,
+                            "; MASTER_ADDR and MASTER_PORT must name its host and a free port");
             std::this_thread::sleep_until(notices.next());
             if (notices.due())
-                settings_.print(cat(own_name(), ": waiting", notices.since(), " for rank 0, and nobody answers at ",
-                                    meeting_point(),
+                settings_.print(cat(own_name(), ": waiting", notices.since(), " for rank 0, and ", problem,
                                     "; is it started, with this MASTER_ADDR and MASTER_PORT and the same WORLD_SIZE?"));
         }
     }
@@ -162,9 +166,24 @@ class Gathering {
         if (rank < 1 || rank >= place_.size) throw Error("no rank");
         peers_[static_cast<std::size_t>(rank)].pid = packet.get<std::int64_t>();
         const std::string host = packet.get_text(), why = packet.get_text();
+        will_fail(cat("rank ", rank, " (", host, ") failed before it came: ", why));
+    }
+
+    void will_fail(const std::string& why) {
         if (!failed_.empty()) return;
-        failed_ = cat("rank ", rank, " (", host, ") failed before it came: ", why);
+        failed_ = why;
         end_ = Clock::now() + seconds(settings_.patience_s);
+    }
+
+    /// Others than the quick ones are still to be told, and the user shall know why we stay.
+    void say_failure() {
+        said_failure_ = true;
+        std::vector<int> ranks;
+        for (std::size_t r = 1; r < peers_.size(); ++r) {
+            if (peers_[r].pid == 0) ranks.push_back(static_cast<int>(r));
+        }
+        settings_.print(cat(own_name(), ": will end (", one_line(failed_), "); stays for some ", settings_.patience_s,
+                            " s to tell it to rank ", list_of(ranks)));
     }
 
     void turn_away() {
@@ -266,9 +285,19 @@ class Gathering {
     const WatchSettings& settings_;
     std::vector<Peer>& peers_;
     std::vector<Line>& lines_;
-    std::string failed_;     ///< why a rank will not come; "" if none said so
-    Clock::time_point end_;  ///< of telling it
+    std::string failed_;         ///< why there will be no meeting; "" as long as all is well
+    Clock::time_point end_;      ///< of telling it
+    bool said_failure_ = false;  ///< to the user
 };
+
+/// Nobody has come yet.
+Meeting meeting_of_one(const RankPlace& place, const WatchSettings& settings) {
+    Meeting meeting;
+    meeting.peers.resize(static_cast<std::size_t>(place.size));
+    meeting.peers[static_cast<std::size_t>(place.rank)] = {host_name(), place.address, settings.data_port, ::getpid(),
+                                                           random_token()};
+    return meeting;
+}
 
 }  // namespace
 
@@ -308,7 +337,12 @@ std::string Notices::since() const {
 }
 
 void stay_away(const RankPlace& place, const std::string& why) noexcept try {
-    if (place.rank == 0 || place.address.empty()) return;
+    if (place.size == 1 || place.address.empty()) return;
+    if (place.rank == 0) {
+        const WatchSettings settings;
+        Meeting meeting = meeting_of_one(place, settings);
+        return Gathering(place, settings, meeting).gather(why);
+    }
     const auto deadline = Clock::now() + std::chrono::seconds(2);
     const Line line{connect_to(place.address, place.port, deadline), {}, Clock::now(), {}, false};
     Packet packet(Packet::Kind::cannot_come);
@@ -324,10 +358,7 @@ void stay_away(const RankPlace& place, const std::string& why) noexcept try {
 }
 
 Meeting come_together(const RankPlace& place, const WatchSettings& settings) {
-    Meeting meeting;
-    meeting.peers.resize(static_cast<std::size_t>(place.size));
-    meeting.peers[static_cast<std::size_t>(place.rank)] = {host_name(), place.address, settings.data_port, ::getpid(),
-                                                           random_token()};
+    Meeting meeting = meeting_of_one(place, settings);
     if (place.size == 1) return meeting;
     Gathering gathering(place, settings, meeting);
     place.rank == 0 ? gathering.gather() : gathering.join();

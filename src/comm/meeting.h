@@ -69,7 +69,7 @@ struct Meeting {
 Meeting come_together(const RankPlace& place, const WatchSettings& settings);
 
 /// Of a rank that will not come: rank 0 tells the others, who leave with these words. Tries for two seconds; nothing
-/// happens if rank 0 is not there or is this one.
+/// happens if rank 0 is not there. If it is rank 0 itself, it stays until it has told all others, ten seconds at most.
 void stay_away(const RankPlace& place, const std::string& why) noexcept;
 
 /// By which a rank reaches another that rank 0 saw at `seen`: on its own machine that is an address which means nothing

@@ -50,15 +50,15 @@ void look_for_files(int error) {
 
 using Addresses = std::unique_ptr<addrinfo, decltype(&freeaddrinfo)>;
 
-Addresses look_up(const std::string& host, int port) {
+/// Empty if there is none, or none yet: names of machines that are still starting come later.
+Addresses look_up(const std::string& host, int port, std::string& problem) {
     addrinfo hints{}, *found = nullptr;
     hints.ai_family = AF_UNSPEC;
     hints.ai_socktype = SOCK_STREAM;
     const int error = getaddrinfo(host.c_str(), std::to_string(port).c_str(), &hints, &found);
     if (error == EAI_SYSTEM) look_for_files(errno);
-    if (error == EAI_NONAME || error == EAI_FAIL)
-        usage_error("the host ", host, " is not known here (", gai_strerror(error),
-                    "); MASTER_ADDR must name rank 0's");
+    problem = error == 0 ? cat("nobody answers at ", host, ":", port)
+                         : cat("the host ", host, " is not known here (", gai_strerror(error), ")");
     return {error == 0 ? found : nullptr, &freeaddrinfo};
 }
 
@@ -199,10 +199,11 @@ Socket accept_from(const Socket& listener) {
     return s;
 }
 
-Socket connect_to(const std::string& address, int port, Clock::time_point deadline) {
+Socket connect_to(const std::string& address, int port, Clock::time_point deadline, std::string* problem) {
     auto pause = std::chrono::milliseconds(10);
+    std::string unasked;
     for (;;) {
-        const Addresses found = look_up(address, port);
+        const Addresses found = look_up(address, port, problem != nullptr ? *problem : unasked);
         for (const addrinfo* a = found.get(); a != nullptr; a = a->ai_next) {
             if (Socket s = connect_once(*a, deadline)) return s;
         }

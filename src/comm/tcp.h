@@ -57,8 +57,9 @@ Socket listen_on(int& port);
 Socket left_listening(int fd, int port);
 /// Of a listening socket: empty if nobody has come.
 Socket accept_from(const Socket& listener);
-/// Tries until the deadline; empty if nobody answered. The socket does not block.
-Socket connect_to(const std::string& address, int port, Clock::time_point deadline);
+/// Tries until the deadline; empty if nobody answered, or the name is not known: `problem` says which. The socket does
+/// not block.
+Socket connect_to(const std::string& address, int port, Clock::time_point deadline, std::string* problem = nullptr);
 
 /// Waits until a socket can be read (or written); false at the deadline.
 bool wait_for(const Socket& socket, bool to_write, Clock::time_point deadline);

@@ -159,14 +159,14 @@ TEST(ParallelTraining, ranks_by_flags) {
     expect_same_losses(ends[0].out, teratron(words(train)).out);
 }
 
-/// As ranks started by hand, which nobody stops when one of them fails; flags_of_2 are those of rank 2 alone.
-std::vector<Outcome> three_by_hand(const std::string& flags, const std::string& flags_of_2) {
+/// As ranks started by hand, which nobody stops when one of them fails; flags_of_one are those of rank `one` alone.
+std::vector<Outcome> three_by_hand(const std::string& flags, std::size_t one, const std::string& flags_of_one) {
     const std::string port = free_port();
     std::vector<Outcome> ends(3);
     std::vector<std::thread> ranks;
     for (std::size_t r = 0; r < ends.size(); ++r)
         ranks.emplace_back([&, r] {
-            ends[r] = teratron(words(flags + " --distributed-timeout-minutes 1 " + (r == 2 ? flags_of_2 : "")),
+            ends[r] = teratron(words(flags + " --distributed-timeout-minutes 1 " + (r == one ? flags_of_one : "")),
                                {.folder = {},
                                 .environment = {{"RANK", std::to_string(r)},
                                                 {"WORLD_SIZE", "3"},
@@ -181,7 +181,7 @@ TEST(ParallelTraining, a_rank_that_fails_before_the_meeting_tells_the_others) {
     const std::string flags = train + "--global-batch-size 9 ";
     for (const auto& [wrong, said] :
          {std::pair{"--lr-warmup x", "--lr-warmup"}, std::pair{"--tensor-model-parallel-size 2", "not a multiple"}}) {
-        const std::vector<Outcome> ends = three_by_hand(flags, wrong);
+        const std::vector<Outcome> ends = three_by_hand(flags, 2, wrong);
         for (const Outcome& end : ends) {
             EXPECT_EQ(end.exit_code, 2) << end.err;
             EXPECT_EQ(line_count(end.err), 1u) << end.err;
@@ -192,9 +192,24 @@ TEST(ParallelTraining, a_rank_that_fails_before_the_meeting_tells_the_others) {
             EXPECT_NE(ends[other].err.find("failed before it came: "), std::string::npos) << ends[other].err;
         }
     }
-    const Outcome checked = three_by_hand(verify + "--tensor-model-parallel-size 1 --global-batch-size 18",
+    const Outcome checked = three_by_hand(verify + "--tensor-model-parallel-size 1 --global-batch-size 18", 2,
                                           "--tensor-model-parallel-size 2")[0];
     EXPECT_NE(checked.err.find("failed before it came: "), std::string::npos) << checked.err;
+}
+
+TEST(ParallelTraining, rank_0_that_fails_before_the_meeting_turns_the_others_away) {
+    const std::string flags = train + "--global-batch-size 9 ";
+    for (const auto& [wrong, said] :
+         {std::pair{"--lr-warmup x", "--lr-warmup"}, std::pair{"--tensor-model-parallel-size 2", "not a multiple"}}) {
+        const std::vector<Outcome> ends = three_by_hand(flags, 0, wrong);
+        for (const Outcome& end : ends) {
+            EXPECT_EQ(end.exit_code, 2) << end.err;
+            EXPECT_EQ(line_count(end.err), 1u) << end.err;
+            EXPECT_NE(end.err.find(said), std::string::npos) << end.err;
+        }
+        for (const std::size_t other : {1u, 2u})
+            EXPECT_NE(ends[other].err.find("failed before ranks met: "), std::string::npos) << ends[other].err;
+    }
 }
 
 TEST(ParallelTraining, flags_that_place_a_rank_wrongly_are_one_line) {
@@ -215,7 +230,7 @@ TEST(ParallelTraining, flags_that_place_a_rank_wrongly_are_one_line) {
     expect_line(
         "--world-size 4", "--world-size 4, but 2 ranks were started",
         {.folder = {},
-         .environment = {{"RANK", "0"}, {"WORLD_SIZE", "2"}, {"MASTER_ADDR", "127.0.0.1"}, {"MASTER_PORT", "6000"}}});
+         .environment = {{"RANK", "1"}, {"WORLD_SIZE", "2"}, {"MASTER_ADDR", "127.0.0.1"}, {"MASTER_PORT", "6000"}}});
 }
 
 TEST(ParallelTraining, what_a_user_can_fix_is_said_and_is_code_2_on_every_rank) {

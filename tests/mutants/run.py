@@ -149,6 +149,7 @@ MUTANTS = [
     ("src/train/agreement.cpp", "if (worst == 0) return;", "if (worst >= 0) return;", "test_train", "Agreement*"),
     ("src/train/agreement.cpp", "if (in(places, name))", "if (in(places, name) || value.is_string())", "test_train", "Agreement*"),
     ("src/train/agreement.cpp", "python_real(source.weight)", "0", "test_train", "Agreement*"),
+    ("src/comm/meeting.cpp", "return Gathering(place, settings, meeting).gather(why);", "return;", "test_cli", "*rank_0_that_fails*"),
     ("src/comm/meeting.cpp", "if (!comes) return note_failure(rank, *hello), stranger.socket.close();", "", "test_cli", "*fails_before*"),
     ("src/train/trainer_setup.cpp", "agree(facts_of(data_->datasets()));", "(void)facts_of;", "test_train", "TrainerOnRanks.what_one*"),
     ("src/train/trainer_setup.cpp", "agree(flags_to_share(config_));", "", "test_train", "TrainerOnRanks.what_one*"),
