@@ -182,7 +182,7 @@ class Gathering {
         for (std::size_t r = 1; r < peers_.size(); ++r) {
             if (peers_[r].pid == 0) ranks.push_back(static_cast<int>(r));
         }
-        settings_.print(cat(own_name(), ": will end (", one_line(failed_), "); stays for some ", settings_.patience_s,
+        settings_.print(cat(one_line(failed_), "; rank 0 stays for some ", settings_.patience_s,
                             " s to tell it to rank ", list_of(ranks)));
     }
 

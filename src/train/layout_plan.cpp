@@ -27,34 +27,33 @@ Engine engine_to_plan_for(const std::string& device) {
     return device == "cuda" && Engine::gpus() == 0 ? Engine::on_paper() : Engine(device_named(device));
 }
 
-/// Of one sample.
-std::vector<double> work_of_stages(const RunConfig& config) {
-    const FlopsFormula formula = flops_formula_of(config.log_format);
-    const FlopsShape whole = flops_shape(config, config.padded_vocab_size), headless = flops_shape(config, 0);
-    const double in_layers = flops_per_step(formula, headless, 1),
-                 in_head = flops_per_step(formula, whole, 1) - in_layers;
-    std::vector<double> work;
-    for (const std::int64_t layers : plan_layers(layer_plan_request(config)).layers_per_stage())
-        work.push_back(in_layers * static_cast<double>(layers) / static_cast<double>(whole.layers));
-    work.back() += in_head;
-    return work;
-}
-
 }  // namespace
 
-double pipeline_bubble(const RunConfig& config, std::int64_t micro_batches) {
-    return pipeline_bubble(work_of_stages(config), config.virtual_pipeline_model_parallel_size.value_or(1),
-                           micro_batches);
+SampleWork work_of_sample(const RunConfig& config) {
+    const FlopsFormula formula = flops_formula_of(config.log_format);
+    const FlopsShape whole = flops_shape(config, config.padded_vocab_size), headless = flops_shape(config, 0);
+    const double in_layers = flops_per_step(formula, headless, 1);
+    return {in_layers / static_cast<double>(whole.layers), flops_per_step(formula, whole, 1) - in_layers};
 }
 
-LayoutPlan plan_layout(const RunConfig& config, std::int64_t true_vocab, std::int64_t micro_batches) {
+double pipeline_bubble(const RunConfig& config, std::int64_t micro_batches) {
+    const SampleWork sample = work_of_sample(config);
+    std::vector<double> stages;
+    for (const std::int64_t layers : plan_layers(layer_plan_request(config)).layers_per_stage())
+        stages.push_back(sample.layer * static_cast<double>(layers));
+    stages.back() += sample.head;
+    return pipeline_bubble(stages, config.virtual_pipeline_model_parallel_size.value_or(1), micro_batches);
+}
+
+LayoutPlan plan_stages(const RunConfig& config, std::int64_t true_vocab, std::int64_t micro_batches,
+                       const std::vector<int>& stages) {
     const Engine engine = engine_to_plan_for(config.device);
     engine.set_deterministic(config.deterministic_mode);
     ThreadPool pool(1);
     const MeshShape shape = mesh_shape_from(config);
     LayoutPlan plan;
     plan.device = engine.name();
-    for (int stage = 0; stage < shape.pp; ++stage) {
+    for (const int stage : stages) {
         const std::unique_ptr<Comm> world = make_paper_comm(rank_at(shape, {.pp = stage}), shape.size());
         const Mesh mesh(shape, *world);
         Workspace dry(engine, pool, Arena::Kind::counting);
@@ -62,6 +61,12 @@ LayoutPlan plan_layout(const RunConfig& config, std::int64_t true_vocab, std::in
     }
     plan.bubble = pipeline_bubble(config, micro_batches);
     return plan;
+}
+
+LayoutPlan plan_layout(const RunConfig& config, std::int64_t true_vocab, std::int64_t micro_batches) {
+    std::vector<int> stages(static_cast<std::size_t>(config.pipeline_model_parallel_size));
+    std::iota(stages.begin(), stages.end(), 0);
+    return plan_stages(config, true_vocab, micro_batches, stages);
 }
 
 }  // namespace tera

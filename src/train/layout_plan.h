@@ -24,10 +24,20 @@ struct LayoutPlan {
 /// --device cuda the GPU need not be there.
 LayoutPlan plan_layout(const RunConfig& config, std::int64_t true_vocab, std::int64_t micro_batches);
 
+/// ... of some of its stages only.
+LayoutPlan plan_stages(const RunConfig& config, std::int64_t true_vocab, std::int64_t micro_batches,
+                       const std::vector<int>& stages);
+
 /// Share of a step in which a stage, on the average, has nothing to do while all go at the pace of the slowest:
 /// 1 - average/slowest · V·M / (V·M + P-1), for even stages (P-1) / (V·M + P-1). work: of each stage, in any unit.
 double pipeline_bubble(const std::vector<double>& work, std::int64_t chunks, std::int64_t micro_batches);
 /// ... of a layout. Work is counted in FLOPs, those of the output matrix on the last stage.
 double pipeline_bubble(const RunConfig& config, std::int64_t micro_batches);
+
+/// FLOPs of one sample.
+struct SampleWork {
+    double layer = 0, head = 0;
+};
+SampleWork work_of_sample(const RunConfig& config);
 
 }  // namespace tera

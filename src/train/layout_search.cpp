@@ -2,11 +2,13 @@
 
 #include <algorithm>
 #include <cstdio>
+#include <optional>
 #include <set>
 
 #include "config/fields.h"
 #include "core/build_info.h"
 #include "core/error.h"
+#include "parallel/layer_plan.h"
 #include "train/format_text.h"
 #include "train/plan.h"
 #include "train/run_schedules.h"
@@ -16,9 +18,17 @@ namespace {
 
 constexpr auto npos = std::string::npos;
 
+/// How layers are shared out among stages: evenly, with embedding or loss counted as a layer, or with ends of their
+/// own.
+struct Split {
+    bool embedding = false, loss = false;
+    std::optional<std::int64_t> first{}, last{};
+};
+
 /// One combination of flags.
 struct Candidate {
     std::int64_t tp = 1, pp = 1, cp = 1, micro_batch = 1, chunks = 1;
+    Split split{};
     enum class Recompute { none, selective, full } recompute = Recompute::none;
 };
 
@@ -35,6 +45,10 @@ std::string flags_of(const Candidate& c, bool distributed) {
     if (c.tp > 1) flags += " --sequence-parallel";
     if (c.cp > 1) flags += cat(" --context-parallel-size ", c.cp);
     if (c.chunks > 1) flags += cat(" --num-virtual-stages-per-pipeline-rank ", c.chunks);
+    if (c.split.embedding) flags += " --account-for-embedding-in-pipeline-split";
+    if (c.split.loss) flags += " --account-for-loss-in-pipeline-split";
+    if (c.split.first) flags += cat(" --decoder-first-pipeline-num-layers ", *c.split.first);
+    if (c.split.last) flags += cat(" --decoder-last-pipeline-num-layers ", *c.split.last);
     if (distributed) flags += " --use-distributed-optimizer";
     flags += cat(" --micro-batch-size ", c.micro_batch);
     if (c.recompute == Candidate::Recompute::selective) flags += " --recompute-granularity selective";
@@ -54,6 +68,8 @@ const std::set<std::string> chosen_flags = {"tensor_model_parallel_size",
                                             "microbatch_group_size_per_vp_stage",
                                             "decoder_first_pipeline_num_layers",
                                             "decoder_last_pipeline_num_layers",
+                                            "account_for_embedding_in_pipeline_split",
+                                            "account_for_loss_in_pipeline_split",
                                             "defer_embedding_wgrad_compute",
                                             "recompute_granularity",
                                             "recompute_activations",
@@ -82,6 +98,10 @@ class Search {
     }
 
     std::vector<LayoutChoice> run() {
+        RunConfig on_one = base_;
+        validate_and_derive(on_one, 1);
+        vocab_ = find_vocab_size(on_one).size;
+        work_ = work_of_sample(with_vocabulary(on_one));
         const std::int64_t N = request_.gpus;
         for (const std::int64_t tp :
              divisors(N, std::min<std::int64_t>(request_.gpus_per_node, base_.num_attention_heads))) {
@@ -108,9 +128,16 @@ class Search {
         return divisors(ranks, std::max<std::int64_t>(1, base_.seq_length / 8192));
     }
 
-    void try_micro_batches(Candidate c) {
-        for (c.micro_batch = 1; c.micro_batch <= 8; c.micro_batch *= 2) {
-            for (c.chunks = 1; c.chunks <= (c.pp > 1 ? 4 : 1); c.chunks *= 2) {
+    void try_micro_batches(const Candidate& layout) {
+        std::vector<Candidate> pipelines;
+        for (std::int64_t chunks = 1; chunks <= (layout.pp > 1 ? 4 : 1); chunks *= 2) {
+            Candidate c = layout;
+            c.chunks = chunks;
+            add_splits(c, pipelines);
+        }
+        for (std::int64_t micro_batch = 1; micro_batch <= 8; micro_batch *= 2) {
+            for (Candidate c : pipelines) {
+                c.micro_batch = micro_batch;
                 // What recomputes more is slower: the first that fits is enough.
                 for (const auto recompute :
                      {Candidate::Recompute::none, Candidate::Recompute::selective, Candidate::Recompute::full}) {
@@ -119,6 +146,44 @@ class Search {
                 }
             }
         }
+    }
+
+    /// Even stages, and those whose slowest has the least work, where that is less.
+    void add_splits(Candidate c, std::vector<Candidate>& pipelines) const {
+        pipelines.push_back(c);
+        if (c.pp == 1) return;
+        double least = idle_share(c);
+        for (const Split& split : {Split{.loss = true}, Split{.embedding = true, .loss = true}, ends_of(c)}) {
+            Candidate other = c;
+            other.split = split;
+            const double idle = idle_share(other);
+            if (idle > least - 1e-9) continue;
+            least = idle;
+            if (pipelines.back().split.loss || pipelines.back().split.last) pipelines.pop_back();
+            pipelines.push_back(other);
+        }
+    }
+
+    /// 1 if its layers cannot be split so.
+    double idle_share(const Candidate& c) const {
+        try {
+            return pipeline_bubble(with_vocabulary(configured(c)), c.pp);
+        } catch (const UsageError&) {
+            return 1;
+        }
+    }
+
+    /// The last stage does with fewer layers what the head costs it, the first takes what is left.
+    Split ends_of(const Candidate& c) const {
+        const std::int64_t layers = base_.num_layers;
+        const double head = work_.head / work_.layer;
+        for (std::int64_t most = c.chunks; most < layers; most += c.chunks) {
+            const auto beside_head = static_cast<std::int64_t>(static_cast<double>(most) - head);
+            const std::int64_t last = std::max<std::int64_t>(0, beside_head / c.chunks * c.chunks);
+            const std::int64_t first = layers - most * (c.pp - 2) - last;
+            if (first >= 0 && first <= most) return {.first = first, .last = last};
+        }
+        return {.loss = true};
     }
 
     /// True if it fits, or cannot be at all.
@@ -130,10 +195,8 @@ class Search {
             check_batches(choice.config);
             choice.batch = batches.full().running_batch;
             choice.micro_batches = batches.full().micro_batches;
-            const VocabSize vocab = find_vocab_size(choice.config);
-            choice.config.padded_vocab_size =
-                pad_vocab_size(vocab.size, choice.config.make_vocab_size_divisible_by, c.tp);
-            choice.plan = plan_by_few(choice, vocab.size);
+            choice.config = with_vocabulary(std::move(choice.config));
+            choice.plan = plan_by_few(choice, vocab_);
         } catch (const UsageError& e) {
             if (why_not_.empty()) why_not_ = e.what();
             return true;
@@ -157,7 +220,7 @@ class Search {
     /// Plans the whole step; false if it does not fit after all, or its micro-batches cannot be shared out.
     bool holds_with_all_micro_batches(LayoutChoice& choice) const {
         try {
-            choice.plan = plan_layout(choice.config, find_vocab_size(choice.config).size, choice.micro_batches);
+            choice.plan = plan_layout(choice.config, vocab_, choice.micro_batches);
         } catch (const UsageError&) {
             return false;
         }
@@ -165,11 +228,16 @@ class Search {
     }
 
     /// The plan of a step, nearly: the pipeline is full after some micro-batches, and the rest sends as much and keeps
-    /// hardly more.
+    /// hardly more. The fullest stage is at an end, or the first between them: it keeps more micro-batches than the
+    /// next.
     static LayoutPlan plan_by_few(const LayoutChoice& choice, std::int64_t vocab) {
         const RunConfig& c = choice.config;
         const std::int64_t all = choice.micro_batches, few = std::min(all, 3 * c.pipeline_model_parallel_size);
-        LayoutPlan plan = plan_layout(c, vocab, few);
+        std::vector<int> stages;
+        for (int stage = 0; stage < c.pipeline_model_parallel_size; ++stage) {
+            if (stage < 2 || stage + 1 == c.pipeline_model_parallel_size) stages.push_back(stage);
+        }
+        LayoutPlan plan = plan_stages(c, vocab, few, stages);
         plan.bubble = pipeline_bubble(c, all);
         for (MemoryPlan& stage : plan.stages) {
             for (const char* what : {"tensor", "context", "pipeline"}) {
@@ -191,11 +259,21 @@ class Search {
         config.micro_batch_size = c.micro_batch;
         config.use_distributed_optimizer = request_.gpus / (c.tp * c.pp) > 1 || base_.overlap_param_gather;
         if (c.chunks > 1) config.num_virtual_stages_per_pipeline_rank = c.chunks;
+        config.account_for_embedding_in_pipeline_split = c.split.embedding;
+        config.account_for_loss_in_pipeline_split = c.split.loss;
+        config.decoder_first_pipeline_num_layers = c.split.first;
+        config.decoder_last_pipeline_num_layers = c.split.last;
         using R = Candidate::Recompute;
         config.recompute_granularity = c.recompute == R::none ? "" : c.recompute == R::full ? "full" : "selective";
         config.recompute_method = c.recompute == R::full ? "uniform" : "";
         config.recompute_num_layers = c.recompute == R::full ? 1 : 0;
         validate_and_derive(config, request_.gpus);
+        return config;
+    }
+
+    RunConfig with_vocabulary(RunConfig config) const {
+        config.padded_vocab_size =
+            pad_vocab_size(vocab_, config.make_vocab_size_divisible_by, config.tensor_model_parallel_size);
         return config;
     }
 
@@ -217,6 +295,8 @@ class Search {
 
     RunConfig given_, base_;
     SearchRequest request_;
+    std::int64_t vocab_ = 0;  ///< without padding
+    SampleWork work_;
     std::vector<LayoutChoice> found_;
     bool possible_ = false;  ///< some layout can be, whether or not it fits
     std::string why_not_;    ///< the simplest cannot
@@ -233,6 +313,7 @@ RunConfig without_layout(RunConfig c) {
                          &c.decoder_last_pipeline_num_layers})
         number->reset();
     c.sequence_parallel = c.defer_embedding_wgrad_compute = c.distribute_saved_activations = false;
+    c.account_for_embedding_in_pipeline_split = c.account_for_loss_in_pipeline_split = false;
     c.recompute_granularity.clear();
     c.recompute_method.clear();
     c.recompute_num_layers = 0;
@@ -244,16 +325,33 @@ std::vector<LayoutChoice> search_layouts(const RunConfig& config, const SearchRe
     return Search(config, request).run();
 }
 
+namespace {
+
+/// Of each stage, as "7 8x14 7".
+std::string layers_text(const RunConfig& config) {
+    const std::vector<std::int64_t> layers = plan_layers(layer_plan_request(config)).layers_per_stage();
+    std::string text;
+    for (std::size_t i = 0; i < layers.size();) {
+        std::size_t alike = 1;
+        while (i + alike < layers.size() && layers[i + alike] == layers[i]) ++alike;
+        text += cat(i == 0 ? "" : " ", layers[i], alike > 1 ? cat("x", alike) : "");
+        i += alike;
+    }
+    return text;
+}
+
+}  // namespace
+
 std::string layouts_text(const SearchRequest& request, const std::vector<LayoutChoice>& choices) {
     char row[256];
     std::string out =
         cat("layouts for ", request.gpus, " GPUs of ", request.memory_gib, " GiB, best first\n",
             "  tensor pipeline context  data  micro-batch   batch chunks  recompute      memory  bubble %  "
-            "step s  tokens/s/GPU\n");
+            "step s  tokens/s/GPU  layers of stages\n");
     for (const LayoutChoice& choice : choices) {
         const RunConfig& c = choice.config;
         std::snprintf(row, sizeof row,
-                      "  %6lld %8lld %7lld %5lld %12lld %7lld %6lld  %-9s  %10s  %8.1f  %6.2f  %12.0f\n",
+                      "  %6lld %8lld %7lld %5lld %12lld %7lld %6lld  %-9s  %10s  %8.1f  %6.2f  %12.0f  ",
                       static_cast<long long>(c.tensor_model_parallel_size),
                       static_cast<long long>(c.pipeline_model_parallel_size),
                       static_cast<long long>(c.context_parallel_size), static_cast<long long>(c.data_parallel_size),
@@ -262,7 +360,7 @@ std::string layouts_text(const SearchRequest& request, const std::vector<LayoutC
                       c.recompute_granularity.empty() ? "none" : c.recompute_granularity.c_str(),
                       size_text(static_cast<double>(choice.plan.fullest().total())).c_str(), 100 * choice.plan.bubble,
                       choice.seconds, choice.tokens_per_second_per_gpu);
-        out += row;
+        out += row + layers_text(c) + "\n";
     }
     std::snprintf(row, sizeof row,
                   "  (step s and tokens/s/GPU are estimates at %.0f TFLOP/s sustained, %.0f GB/s within a node of "

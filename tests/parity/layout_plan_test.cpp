@@ -6,12 +6,14 @@
 #include <mutex>
 
 #include "comm/thread_comm.h"
+#include "parallel/layer_plan.h"
 #include "support/arena_gap.h"
 #include "support/expect_usage_error.h"
 #include "support/models.h"
 #include "support/words.h"
 #include "train/evaluate.h"
 #include "train/layout_search.h"
+#include "train/plan.h"
 #include "train/training_parts.h"
 
 namespace tera {
@@ -241,8 +243,8 @@ TEST(LayoutSearch, a_layout_that_cannot_run_the_whole_batch_is_left_out) {
 }
 
 TEST(LayoutSearch, says_why_no_layout_can_be) {
-    expect_usage_error([] { search_layouts(to_search_for("--global-batch-size 7"), {.gpus = 6, .memory_gib = 80}); },
-                       {"6 GPUs", "--global-batch-size 7"});
+    expect_usage_error([] { search_layouts(to_search_for("--global-batch-size 7"), {.gpus = 22, .memory_gib = 80}); },
+                       {"22 GPUs", "--global-batch-size 7"});
 }
 
 TEST(LayoutSearch, layout_flags_do_not_narrow_it) {
@@ -261,6 +263,47 @@ TEST(LayoutSearch, layout_flags_do_not_narrow_it) {
                                       request);
     ASSERT_FALSE(found.empty());
     EXPECT_EQ(found[0].replaced, "--num-layers-per-virtual-pipeline-stage") << "sizes are in the flags again";
+}
+
+/// The best with so many pipeline stages of one chunk, and nothing else in parallel.
+const LayoutChoice* pipeline_of(const std::vector<LayoutChoice>& found, std::int64_t stages) {
+    for (const LayoutChoice& c : found) {
+        if (c.config.pipeline_model_parallel_size == stages && !c.config.virtual_pipeline_model_parallel_size &&
+            c.config.tensor_model_parallel_size == 1)
+            return &c;
+    }
+    return nullptr;
+}
+
+std::vector<std::int64_t> layers_of(const LayoutChoice& choice) {
+    return plan_layers(layer_plan_request(choice.config)).layers_per_stage();
+}
+
+TEST(LayoutSearch, layers_that_do_not_split_evenly_get_uneven_stages) {
+    const SearchRequest request{.gpus = 4, .memory_gib = 80, .most = 1000};
+    const auto found = search_layouts(to_search_for("--num-layers 7 --global-batch-size 16"), request);
+    const LayoutChoice *two = pipeline_of(found, 2), *four = pipeline_of(found, 4);
+    ASSERT_TRUE(two != nullptr && four != nullptr);
+    EXPECT_EQ(layers_of(*two), (std::vector<std::int64_t>{4, 3}));
+    EXPECT_EQ(layers_of(*four), (std::vector<std::int64_t>{2, 2, 2, 1}));
+    // What it proposes can be given.
+    RunConfig again = to_search_for("--num-layers 7 --global-batch-size 16 " + four->flags);
+    validate_and_derive(again, 4);
+    again.padded_vocab_size = four->config.padded_vocab_size;
+    EXPECT_EQ(pipeline_bubble(again, four->micro_batches), four->plan.bubble) << four->flags;
+}
+
+TEST(LayoutSearch, a_large_vocabulary_makes_the_last_stage_short) {
+    const SearchRequest request{.gpus = 4, .memory_gib = 80, .most = 1000};
+    // A head of as many FLOPs as 9 layers and a bit.
+    const auto found =
+        search_layouts(to_search_for("--num-layers 20 --vocab-size 40000 --global-batch-size 16"), request);
+    const LayoutChoice* four = pipeline_of(found, 4);
+    ASSERT_NE(four, nullptr);
+    EXPECT_EQ(layers_of(*four).back(), 0) << four->flags;
+    std::size_t even = 0;
+    for (const LayoutChoice& c : found) even += c.flags.find("pipeline-num-layers") == std::string::npos;
+    EXPECT_GT(even, 0u) << "those that a user knows stay in the list";
 }
 
 }  // namespace
