@@ -173,6 +173,7 @@ has_libfuzzer() {
 }
 
 summary=() failed=0
+touch "$logs/began"
 for stage in "${stages[@]}"; do
     step "Stage: $stage"
     began=$SECONDS
@@ -186,5 +187,8 @@ done
 
 step "Summary"
 for line in "${summary[@]}"; do note "$line"; done
-[ $failed = 0 ] || die "some tests failed; logs are in build/test-logs/"
+if [ $failed = 1 ]; then
+    find "$logs" -name '*.xml' -newer "$logs/began" -exec scripts/failed_tests.py {} +
+    die "some tests failed; logs are in build/test-logs/"
+fi
 note "all passed"

@@ -1,7 +1,9 @@
 // teratron doctor: what this machine has for training, what is missing, and the apt package that brings it.
 // GPU libraries are only looked up at run time, so the same binary answers on a machine without any.
 #include <dlfcn.h>
+#include <fcntl.h>
 #include <sys/statvfs.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
 #include <cstdio>
@@ -206,21 +208,44 @@ const std::vector<Wanted>& wanted_list() {
     return list;
 }
 
-bool is_found(const Wanted& w) {
-    for (const char* name : w.libraries) {
-        if (Library(name).found()) return true;
+enum class Found { no, yes, broken };
+
+/// Loaded in a process of its own: whatever a library does when it is loaded, and what it takes, ends there.
+Found find_library(const char* name) {
+    constexpr int loaded = 0, not_there = 3;
+    const pid_t child = fork();
+    if (child == 0) {
+        const int nowhere = open("/dev/null", O_RDWR);
+        for (const int stream : {STDIN_FILENO, STDOUT_FILENO, STDERR_FILENO}) dup2(nowhere, stream);
+        alarm(30);
+        _exit(Library(name).found() ? loaded : not_there);
     }
-    if (w.command == nullptr) return false;
-    return command_on_path(w.command) || access(cat("/usr/local/cuda/bin/", w.command).c_str(), X_OK) == 0;
+    int status = 0;
+    if (child < 0 || waitpid(child, &status, 0) != child) throw Error("cannot start a process");
+    const int code = WIFEXITED(status) ? WEXITSTATUS(status) : -1;
+    return code == loaded ? Found::yes : code == not_there ? Found::no : Found::broken;
+}
+
+Found find(const Wanted& w) {
+    Found best = Found::no;
+    for (const char* name : w.libraries) {
+        const Found found = find_library(name);
+        if (found == Found::yes) return found;
+        if (found == Found::broken) best = found;
+    }
+    if (w.command == nullptr) return best;
+    const bool runs = command_on_path(w.command) || access(cat("/usr/local/cuda/bin/", w.command).c_str(), X_OK) == 0;
+    return runs ? Found::yes : best;
 }
 
 Json examine_libraries(bool has_gpu) {
     Json all = Json::array();
     for (const Wanted& w : wanted_list()) {
-        const bool found = is_found(w);
+        const Found found = find(w);
         const bool needed = w.needed == Wanted::with_gpu && has_gpu;
-        Json entry = {{"name", w.name}, {"use", w.use}, {"found", found}, {"needed_here", needed}};
-        if (!found) entry["how_to_get"] = w.how_to_get;
+        Json entry = {{"name", w.name}, {"use", w.use}, {"found", found == Found::yes}, {"needed_here", needed}};
+        if (found == Found::broken) entry["problem"] = "it is there, but loading it ends the process";
+        if (found != Found::yes) entry["how_to_get"] = w.how_to_get;
         all.push_back(entry);
     }
     const bool parquet = parquet_missing().empty();
@@ -249,8 +274,9 @@ Json examine() {
     if (has_gpu && !b.cuda) advice.push_back("this binary has no CUDA backend: the GPU stays idle");
     for (const Json& entry : report["libraries"]) {
         if (entry["found"] || !entry["needed_here"]) continue;
-        advice.push_back(cat(entry["name"].get<std::string>(), " (", entry["use"].get<std::string>(),
-                             ") is missing: ", entry["how_to_get"].get<std::string>()));
+        advice.push_back(
+            cat(entry["name"].get<std::string>(), " (", entry["use"].get<std::string>(), ") is ",
+                entry.contains("problem") ? "broken: " : "missing: ", entry["how_to_get"].get<std::string>()));
     }
     report["advice"] = advice;
     return report;
@@ -305,7 +331,10 @@ void print_report(const Json& r) {
                      d["compute_capability"].get<std::string>()));
     }
     for (const Json& entry : r["libraries"]) {
-        const char* state = entry["found"] ? "found" : entry["needed_here"] ? "missing" : "not needed here";
+        const std::string state = entry["found"]              ? "found"
+                                  : entry.contains("problem") ? entry["problem"].get<std::string>()
+                                  : entry["needed_here"]      ? "missing"
+                                                              : "not needed here";
         const std::string how = entry["found"] ? "" : "; " + entry["how_to_get"].get<std::string>();
         line(entry["name"].get<std::string>().c_str(), cat(state, " (", entry["use"].get<std::string>(), ")", how));
     }

@@ -140,6 +140,15 @@ TEST(Doctor, JsonHoldsTheSameAsData) {
     }
 }
 
+TEST(Doctor, ALibraryThatCrashesIsReported) {
+    const TemporaryFolder folder;
+    std::filesystem::copy_file(TERA_CRASHING_LIBRARY, folder / "libnccl.so.2");
+    const Outcome run =
+        teratron({"doctor"}, {.folder = {}, .environment = {{"LD_LIBRARY_PATH", folder.path().string()}}});
+    EXPECT_EQ(run.exit_code, 0) << run.err;
+    EXPECT_TRUE(contains(run.out, "NCCL         it is there, but loading it ends the process")) << run.out;
+}
+
 TEST(Doctor, RefusesArgumentsItDoesNotKnow) {
     const Outcome run = teratron({"doctor", "--yaml"});
     EXPECT_EQ(run.exit_code, 2);
