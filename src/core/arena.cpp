@@ -48,7 +48,7 @@ void Arena::add_block(std::size_t bytes) {
 }
 
 std::byte* Arena::allocate(std::size_t bytes) {
-    std::size_t need = round_up(bytes, alignment) + gap;
+    const std::size_t behind = round_up(bytes + fence_.bytes, alignment) - bytes, need = bytes + behind + gap;
     total_ += need;
     peak_ = std::max(peak_, total_);
     // An address that is not null, so that what is there is told from what is absent; nobody may use it.
@@ -59,6 +59,11 @@ std::byte* Arena::allocate(std::size_t bytes) {
     std::byte* p = b.data + b.used;
     b.used += need;
     TERA_UNPOISON(p, bytes);
+    if (fence_.bytes > 0) {
+        TERA_UNPOISON(p + bytes, behind);
+        fence_.put(p + bytes, behind);
+        fences_.emplace_back(p + bytes, behind);
+    }
     return p;
 }
 
@@ -72,7 +77,18 @@ Tensor Arena::zeros(DType dtype, Shape shape) {
     return t;
 }
 
+void Arena::set_fence(Fence fence) {
+    TERA_CHECK(total_ == 0, total_, " bytes are in use");
+    fence_ = std::move(fence);
+}
+
+void Arena::check_fences(std::size_t from) const {
+    for (std::size_t i = from; i < fences_.size(); ++i) fence_.check(fences_[i].first, fences_[i].second);
+}
+
 void Arena::release(Mark mark) {
+    check_fences(mark.fences);
+    fences_.resize(std::min(fences_.size(), mark.fences));
     total_ = mark.total;
     if (blocks_.empty()) return;
     for (std::size_t i = mark.block; i < blocks_.size(); ++i) {
@@ -98,7 +114,7 @@ std::size_t Arena::held() const {
 }
 
 void Arena::reset() {
-    release({0, 0, 0});
+    release({});
     if (blocks_.size() > 1) {
         free_blocks();
         current_ = 0;

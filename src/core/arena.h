@@ -6,6 +6,8 @@
 #pragma once
 
 #include <cstddef>
+#include <functional>
+#include <utility>
 #include <vector>
 
 #include "core/memory.h"
@@ -28,9 +30,9 @@ class Arena {
     Tensor zeros(DType dtype, Shape shape);
 
     struct Mark {
-        std::size_t block = 0, used = 0, total = 0;
+        std::size_t block = 0, used = 0, total = 0, fences = 0;
     };
-    Mark mark() const { return {current_, blocks_.empty() ? 0 : blocks_[current_].used, total_}; }
+    Mark mark() const { return {current_, blocks_.empty() ? 0 : blocks_[current_].used, total_, fences_.size()}; }
     void release(Mark mark);
     void reset();
     /// Makes one block of at least this size, so that nothing needs to be allocated later. Only while nothing is in
@@ -38,6 +40,15 @@ class Arena {
     void reserve(std::size_t bytes);
     /// What is taken from the source for so many bytes: whole pages.
     static std::size_t block_bytes(std::size_t bytes);
+
+    /// For tests that look for writes over an end: behind each allocation so many bytes and more are `put` down, and
+    /// looked at by `check` when they are given back or check_fences() is called. Only while nothing is in use.
+    struct Fence {
+        std::size_t bytes = 0;
+        std::function<void(std::byte*, std::size_t)> put, check;
+    };
+    void set_fence(Fence fence);
+    void check_fences(std::size_t from = 0) const;
 
     std::size_t used() const { return total_; }
     /// Bytes taken from the source.
@@ -57,6 +68,8 @@ class Arena {
     Kind kind_;
     MemorySource& source_;
     std::vector<Block> blocks_;
+    Fence fence_;
+    std::vector<std::pair<std::byte*, std::size_t>> fences_;
     std::size_t current_ = 0, total_ = 0, peak_ = 0;
 };
 

@@ -27,6 +27,7 @@ using Key = std::tuple<std::array<std::int64_t, 6>, std::array<std::int64_t, 7>,
 struct Planned {
     std::shared_ptr<Graph> graph;
     std::int64_t fastest = -1;
+    bool refused = false;  ///< by the library: this GPU or this version of it has no kernel for it
 };
 
 struct Plans {
@@ -166,9 +167,9 @@ struct Operands {
     }
 
     /// Runs the graph that build(graph) makes, or made when it was met first; backward has gradients, each with its
-    /// uid.
+    /// uid. False if the library has no kernel for it.
     template <class Build>
-    void run(std::array<std::int64_t, 3> gradient_widths, const Pointers& gradients, const Build& build) const {
+    bool run(std::array<std::int64_t, 3> gradient_widths, const Pointers& gradients, const Build& build) const {
         const DType dtype = q.data.dtype;
         const bool backward = !gradients.empty();
         Plans& plans = plans_of(*exec.gpu);
@@ -180,12 +181,13 @@ struct Operands {
                                          s.scale,
                                          backward,
                                          exec.gpu->deterministic}];
-        if (!planned.graph) {
+        if (!planned.graph && !planned.refused) {
             auto graph = new_graph(dtype);
             build(*graph);
-            check(graph->build(plans.handle, {fe::HeurMode_t::A}), backward ? "planning backward" : "planning forward");
-            planned.graph = graph;
+            planned.refused = graph->build(plans.handle, {fe::HeurMode_t::A}).is_bad();
+            if (!planned.refused) planned.graph = graph;
         }
+        if (planned.refused) return false;
         Pointers pointers{{uid_q, pointer(q)},
                           {uid_k, pointer(k)},
                           {uid_v, pointer(v)},
@@ -193,6 +195,7 @@ struct Operands {
                           {uid_stats, out.lse.data}};
         pointers.insert(gradients.begin(), gradients.end());
         cuda::run(exec, plans, planned, pointers);
+        return true;
     }
 };
 
@@ -203,14 +206,13 @@ bool cudnn_attention(const Exec& exec, const AttentionSpec& s, const AttentionOu
     if (!applies(*exec.gpu, s, q.data.dtype)) return false;
     if (exec.gpu->on_paper) return true;
     const Operands operands{exec, s, q, k, v, out};
-    operands.run({}, {}, [&](Graph& g) {
+    return operands.run({}, {}, [&](Graph& g) {
         auto options = operands.options<fe::graph::SDPA_attributes>("attention");
         options.set_generate_stats(true);
         auto [o, stats] = g.sdpa(operands.q_of(g), operands.k_of(g), operands.v_of(g), options);
         as_output(o, uid_o, s, s.H, s.Sq, out.o.cols());
         as_stats(*stats, s).set_output(true);
     });
-    return true;
 }
 
 bool cudnn_attention_backward(const Exec& exec, const AttentionSpec& s, const AttentionGrads& grads, ConstTensor d_o,
@@ -228,7 +230,7 @@ bool cudnn_attention_backward(const Exec& exec, const AttentionSpec& s, const At
                              {uid_dq, pointer(grads.dq)},
                              {uid_dk, pointer(grads.dk)},
                              {uid_dv, pointer(grads.dv)}};
-    operands.run({dq_width, dk_width, dv_width}, gradients, [&](Graph& g) {
+    return operands.run({dq_width, dk_width, dv_width}, gradients, [&](Graph& g) {
         auto options = operands.options<fe::graph::SDPA_backward_attributes>("attention_backward");
         options.set_deterministic_algorithm(exec.gpu->deterministic);
         Attributes stats;
@@ -239,7 +241,6 @@ bool cudnn_attention_backward(const Exec& exec, const AttentionSpec& s, const At
         as_output(dk, uid_dk, s, s.G, s.Sk, dk_width);
         as_output(dv, uid_dv, s, s.G, s.Sk, dv_width);
     });
-    return true;
 }
 
 }  // namespace tera::ops::cuda

@@ -1,5 +1,6 @@
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <atomic>
 #include <cstring>
 #include <numeric>
@@ -126,6 +127,34 @@ TEST(Arena, nothing_can_be_asked_for_first) {
     EXPECT_EQ(arena.tensor(DType::f32, {0}).numel(), 0);
     EXPECT_EQ(Arena::block_bytes(0), 0u);
     EXPECT_EQ(arena.held(), Arena::block_bytes(1));
+}
+
+TEST(Arena, fences_show_who_writes_over_an_end) {
+    int seen = 0;
+    Arena::Fence fence;
+    fence.bytes = 16;
+    fence.put = [](std::byte* at, std::size_t bytes) { std::memset(at, 0x5a, bytes); };
+    fence.check = [&](const std::byte* at, std::size_t bytes) {
+        seen += static_cast<int>(std::count_if(at, at + bytes, [](std::byte b) { return b != std::byte{0x5a}; }));
+    };
+    Arena arena;
+    arena.set_fence(fence);
+    std::byte* first = arena.allocate(100);
+    {
+        const ArenaScope scope(arena);
+        std::memset(arena.allocate(3), 0, 3);
+        std::byte* over = arena.allocate(64);
+        std::memset(over, 0, 64 + 2);
+        EXPECT_EQ(seen, 0);
+    }
+    EXPECT_EQ(seen, 2) << "at the end of the scope";
+    first[100] = {};
+    arena.check_fences();
+    EXPECT_EQ(seen, 3);
+    arena.reset();
+    EXPECT_EQ(seen, 4);
+    arena.reset();
+    EXPECT_EQ(seen, 4) << "looked at once more after it was given back";
 }
 
 TEST(Arena, reserving_is_one_block_for_all) {

@@ -3,6 +3,8 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
+
 #include "core/cuda/gpu.h"
 #include "core/transfer.h"
 #include "support/world.h"
@@ -27,17 +29,30 @@ struct CudaWorld {
         redo.reset();
     }
 
-    static constexpr std::int64_t guard = 64;  // elements before and after, to see writes outside
+    /// Whatever is written behind a tensor, by us or by a library, is seen when its memory is given back.
+    CudaWorld() {
+        constexpr int mark = 0x5a;
+        Arena::Fence fence;
+        fence.bytes = 256;
+        fence.put = [this](std::byte* at, std::size_t bytes) {
+            EXPECT_EQ(cudaMemsetAsync(at, mark, bytes, gpu.stream), cudaSuccess);
+        };
+        fence.check = [this](std::byte* at, std::size_t bytes) {
+            std::vector<std::byte> found(bytes);
+            copy_to_host(ctx.temp, found.data(),
+                         Tensor(at, DType::u8, Device::cuda, {static_cast<std::int64_t>(bytes)}));
+            const auto written =
+                std::find_if(found.begin(), found.end(), [](std::byte b) { return b != std::byte{mark}; });
+            EXPECT_EQ(written, found.end()) << written - found.begin() << " bytes behind the end of a tensor";
+        };
+        for (Arena* arena : {&keep, &temp, &redo, &store}) arena->set_fence(fence);
+    }
 
-    /// A copy on the GPU of a tensor on the CPU, between sentinels.
+    /// A copy on the GPU of a tensor on the CPU.
     Tensor up(ConstTensor host) {
-        std::size_t item = size_of(host.dtype), around = static_cast<std::size_t>(guard) * item;
-        Tensor whole = store.tensor(DType::u8, {static_cast<std::int64_t>(host.bytes() + 2 * around)});
-        std::vector<std::byte> bytes(whole.bytes(), std::byte{0x5a});
-        std::memcpy(bytes.data() + around, host.data, host.bytes());
-        copy_from_host(ctx.temp, whole, bytes.data());
-        guarded_.push_back({whole, around});
-        return Tensor(whole.data + around, host.dtype, Device::cuda, host.shape);
+        Tensor t = store.tensor(host.dtype, host.shape);
+        copy_from_host(ctx.temp, t, host.data);
+        return t;
     }
     template <class T>
     T* up(const std::vector<T>& host) {
@@ -52,22 +67,8 @@ struct CudaWorld {
         return values(host);
     }
     void expect_sentinels() {
-        for (auto& [whole, around] : guarded_) {
-            std::vector<std::byte> bytes(whole.bytes());
-            copy_to_host(ctx.temp, bytes.data(), whole);
-            for (std::size_t i = 0; i < around; ++i) {
-                ASSERT_EQ(bytes[i], std::byte{0x5a}) << "written before a tensor";
-                ASSERT_EQ(bytes[bytes.size() - 1 - i], std::byte{0x5a}) << "written after a tensor";
-            }
-        }
+        for (const Arena* arena : {&keep, &temp, &redo, &store}) arena->check_fences();
     }
-
-  private:
-    struct Guarded {
-        Tensor whole;
-        std::size_t around;
-    };
-    std::vector<Guarded> guarded_;
 };
 
 /// Largest error allowed relative to the largest value: a few roundings of the type.

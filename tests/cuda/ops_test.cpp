@@ -42,7 +42,12 @@ INSTANTIATE_TEST_SUITE_P(Types, CudaOps, testing::Values(DType::f64, DType::f32,
                          [](const auto& type_case) { return name_of(type_case.param); });
 
 TEST_P(CudaOps, linear) {
-    for (auto [T, N, K] : {std::array<std::int64_t, 3>{64, 128, 96}, {33, 40, 24}, {8, 1000, 136}}) {
+    for (auto [T, N, K] : {std::array<std::int64_t, 3>{64, 128, 96},
+                           {33, 40, 24},
+                           {8, 1000, 136},
+                           {10, 37, 19},
+                           {65, 129, 257},
+                           {1, 7, 3}}) {
         Tensor x = w_.random(GetParam(), {T, K}), w = w_.random(GetParam(), {N, K}), b = w_.random(GetParam(), {N}),
                dy = w_.random(GetParam(), {T, N}), dw = w_.random(acc_dtype(GetParam()), {N, K}),
                db = w_.random(acc_dtype(GetParam()), {N});
@@ -65,6 +70,20 @@ TEST_P(CudaOps, linear) {
         linear_wgrad(g, gdw, gdy, gx, {}, Before::nothing);
         linear_wgrad(c, dw, dy, x, {}, Before::nothing);
         expect_close("dw in place of what was there", gdw, dw);
+    }
+}
+
+// --main-grads-dtype bf16.
+TEST_P(CudaOps, gradients_kept_in_the_type_of_weights) {
+    for (auto [T, N, K] : {std::array<std::int64_t, 3>{64, 128, 96}, {33, 40, 24}, {10, 37, 19}}) {
+        Tensor x = w_.random(GetParam(), {T, K}), dy = w_.random(GetParam(), {T, N}),
+               dw = w_.random(GetParam(), {N, K});
+        Tensor gx = gpu().up(x), gdy = gpu().up(dy), gdw = gpu().up(dw);
+        for (const Before before : {Before::sum, Before::nothing}) {
+            linear_wgrad(gpu().ctx.temp, gdw, gdy, gx, {}, before);
+            linear_wgrad(w_.ctx.temp, dw, dy, x, {}, before);
+            expect_close("dw", gdw, dw);
+        }
     }
 }
 
@@ -328,7 +347,11 @@ TEST_P(CudaOps, attention) {
                    Case{1, 75, 75, 4, 2, 160, true, true, 0.1}, Case{2, 67, 67, 2, 2, 136, false, true, 0},
                    Case{1, 131, 131, 3, 1, 192, true, false, 0.2}, Case{2, 70, 99, 2, 2, 192, true, true, 0},
                    Case{2, 97, 97, 4, 1, 256, true, true, 0.1}, Case{1, 129, 65, 2, 2, 256, false, false, 0.3},
-                   Case{1, 40, 130, 2, 1, 248, true, false, 0.1}}) {
+                   Case{1, 40, 130, 2, 1, 248, true, false, 0.1},
+                   // Wide heads as cuDNN takes them.
+                   Case{2, 128, 128, 4, 2, 160, true, false, 0}, Case{1, 100, 100, 2, 2, 192, true, false, 0},
+                   Case{2, 130, 130, 2, 1, 256, true, false, 0}, Case{1, 96, 96, 2, 2, 256, false, false, 0},
+                   Case{1, 64, 64, 2, 1, 192, false, false, 0}}) {
         std::int64_t width = (s.H + 2 * s.G) * s.K, kv = s.G * s.K;
         Tensor q = w_.random(GetParam(), {s.Sq * s.B, width}), kvs = w_.random(GetParam(), {s.Sk * s.B, 2 * kv}),
                d_o = w_.random(GetParam(), {s.Sq * s.B, s.H * s.K});
