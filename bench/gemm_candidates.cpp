@@ -1,0 +1,266 @@
+// Which of cuBLASLt's kernels is the fastest for the products of a layer, in a short trial and under the GPU's power
+// limit: what the search of ops/linear_cublaslt.cpp would take, against all that the library can be configured to.
+//
+//   gemm_candidates [--ms N] ROWS OUT IN [ROWS OUT IN ...]
+//
+// For each triple the products of a bf16 linear layer: forward x·Wᵀ, dgrad dy·W, wgrad W' += dyᵀ·x in fp32. Prints the
+// candidates that were fastest in the trial, each then run alone for N ms (default 150), so that the clock settles.
+#include <cstdio>
+
+#ifdef TERA_WITH_CUDA
+#include <cublasLt.h>
+
+#include <algorithm>
+#include <string>
+#include <vector>
+
+#include "core/cuda/check.h"
+#include "core/cuda/gpu.h"
+#include "core/cuda/time_in_turns.h"
+
+namespace {
+
+using namespace tera;
+
+struct Machine {
+    Gpu gpu{0};
+    std::byte *a = nullptr, *b = nullptr, *c = nullptr;
+
+    void reserve(std::size_t elements) {
+        for (std::byte** p : {&a, &b, &c}) {
+            if (*p) TERA_CUDA(cudaFree(*p));
+            TERA_CUDA(cudaMalloc(p, elements * 4));
+            // Numbers like those of a model: what a product costs in power depends on them.
+            std::vector<std::uint16_t> row(1 << 20);
+            std::uint32_t state = 1;
+            for (std::uint16_t& x : row) {
+                state = state * 1664525u + 1013904223u;
+                x = static_cast<std::uint16_t>((state >> 31) << 15 | 0x3c00 | (state >> 22 & 0xff));
+            }
+            for (std::size_t at = 0; at < elements * 4; at += row.size() * 2)
+                TERA_CUDA(cudaMemcpy(*p + at, row.data(), std::min(row.size() * 2, elements * 4 - at),
+                                     cudaMemcpyHostToDevice));
+        }
+    }
+};
+
+struct Candidate {
+    cublasLtMatmulAlgo_t algo{};
+    bool searched = false;  ///< among those that our search sees
+    float trial = 0, sustained = 0;
+};
+
+/// In the library's terms: D[m,n] = op(A) op(B), column-major.
+struct Product {
+    std::string name;
+    std::int64_t m, n, k;
+    bool transposed_a, transposed_b, accumulates;
+    cublasLtMatmulDesc_t op = nullptr;
+    cublasLtMatrixLayout_t a = nullptr, b = nullptr, d = nullptr;
+
+    void describe() {
+        TERA_CUBLAS(cublasLtMatmulDescCreate(&op, CUBLAS_COMPUTE_32F, CUDA_R_32F));
+        const cublasOperation_t ta = transposed_a ? CUBLAS_OP_T : CUBLAS_OP_N,
+                                tb = transposed_b ? CUBLAS_OP_T : CUBLAS_OP_N;
+        TERA_CUBLAS(cublasLtMatmulDescSetAttribute(op, CUBLASLT_MATMUL_DESC_TRANSA, &ta, sizeof ta));
+        TERA_CUBLAS(cublasLtMatmulDescSetAttribute(op, CUBLASLT_MATMUL_DESC_TRANSB, &tb, sizeof tb));
+        const auto layout = [](cublasLtMatrixLayout_t& made, cudaDataType_t type, std::int64_t rows,
+                               std::int64_t cols) {
+            TERA_CUBLAS(cublasLtMatrixLayoutCreate(&made, type, static_cast<std::uint64_t>(rows),
+                                                   static_cast<std::uint64_t>(cols), rows));
+        };
+        layout(a, CUDA_R_16BF, transposed_a ? k : m, transposed_a ? m : k);
+        layout(b, CUDA_R_16BF, transposed_b ? n : k, transposed_b ? k : n);
+        layout(d, output(), m, n);
+    }
+    cudaDataType_t output() const { return accumulates ? CUDA_R_32F : CUDA_R_16BF; }
+    double flops() const { return 2.0 * static_cast<double>(m) * static_cast<double>(n) * static_cast<double>(k); }
+
+    bool run(Machine& machine, const Candidate& c) const {
+        const float one = 1, beta = accumulates ? 1.0f : 0.0f;
+        return cublasLtMatmul(machine.gpu.blas, op, &one, machine.a, a, machine.b, b, &beta, machine.c, d, machine.c, d,
+                              &c.algo, machine.gpu.workspace, Gpu::workspace_bytes,
+                              machine.gpu.stream) == CUBLAS_STATUS_SUCCESS;
+    }
+};
+
+std::vector<Candidate> searched_candidates(Machine& machine, const Product& p) {
+    std::vector<Candidate> all;
+    for (const std::size_t workspace : {Gpu::workspace_bytes, std::size_t{0}}) {
+        cublasLtMatmulPreference_t preference;
+        TERA_CUBLAS(cublasLtMatmulPreferenceCreate(&preference));
+        TERA_CUBLAS(cublasLtMatmulPreferenceSetAttribute(preference, CUBLASLT_MATMUL_PREF_MAX_WORKSPACE_BYTES,
+                                                         &workspace, sizeof workspace));
+        cublasLtMatmulHeuristicResult_t found[8];
+        int count = 0;
+        (void)cublasLtMatmulAlgoGetHeuristic(machine.gpu.blas, p.op, p.a, p.b, p.d, p.d, preference, 8, found, &count);
+        cublasLtMatmulPreferenceDestroy(preference);
+        for (int i = 0; i < count; ++i) all.push_back({found[i].algo, true});
+    }
+    return all;
+}
+
+template <class T>
+T config(const cublasLtMatmulAlgo_t& algo, cublasLtMatmulAlgoConfigAttributes_t attribute) {
+    T value{};
+    std::size_t written = 0;
+    (void)cublasLtMatmulAlgoConfigGetAttribute(&algo, attribute, &value, sizeof value, &written);
+    return value;
+}
+template <class T>
+void set(cublasLtMatmulAlgo_t& algo, cublasLtMatmulAlgoConfigAttributes_t attribute, T value) {
+    (void)cublasLtMatmulAlgoConfigSetAttribute(&algo, attribute, &value, sizeof value);
+}
+std::vector<std::uint32_t> ids(const cublasLtMatmulAlgo_t& algo, cublasLtMatmulAlgoCapAttributes_t attribute) {
+    std::vector<std::uint32_t> list(512);
+    std::size_t written = 0;
+    if (cublasLtMatmulAlgoCapGetAttribute(&algo, attribute, list.data(), list.size() * 4, &written) !=
+        CUBLAS_STATUS_SUCCESS)
+        written = 0;
+    list.resize(written / 4);
+    if (list.empty()) list.push_back(0);
+    return list;
+}
+
+std::string text_of(const cublasLtMatmulAlgo_t& algo) {
+    char text[160];
+    std::snprintf(text, sizeof text, "algo %d tile %u stages %u cluster %u swizzle %u custom %u split %d",
+                  config<int>(algo, CUBLASLT_ALGO_CONFIG_ID), config<std::uint32_t>(algo, CUBLASLT_ALGO_CONFIG_TILE_ID),
+                  config<std::uint32_t>(algo, CUBLASLT_ALGO_CONFIG_STAGES_ID),
+                  config<std::uint16_t>(algo, CUBLASLT_ALGO_CONFIG_CLUSTER_SHAPE_ID),
+                  config<std::uint32_t>(algo, CUBLASLT_ALGO_CONFIG_CTA_SWIZZLING),
+                  config<std::uint32_t>(algo, CUBLASLT_ALGO_CONFIG_CUSTOM_OPTION),
+                  config<int>(algo, CUBLASLT_ALGO_CONFIG_SPLITK_NUM));
+    return text;
+}
+
+/// All configurations of the algorithms that the library itself thinks of, as far as it accepts them.
+void add_configured(Machine& machine, const Product& p, std::vector<Candidate>& all) {
+    std::vector<int> algos;
+    for (const Candidate& c : all) {
+        const int id = config<int>(c.algo, CUBLASLT_ALGO_CONFIG_ID);
+        if (std::find(algos.begin(), algos.end(), id) == algos.end()) algos.push_back(id);
+    }
+    std::size_t asked = 0;
+    for (const int id : algos) {
+        cublasLtMatmulAlgo_t base;
+        if (cublasLtMatmulAlgoInit(machine.gpu.blas, CUBLAS_COMPUTE_32F, CUDA_R_32F, CUDA_R_16BF, CUDA_R_16BF,
+                                   p.output(), p.output(), id, &base) != CUBLAS_STATUS_SUCCESS)
+            continue;
+        std::int32_t customs = 0, swizzles = 0;
+        std::size_t written = 0;
+        (void)cublasLtMatmulAlgoCapGetAttribute(&base, CUBLASLT_ALGO_CAP_CUSTOM_OPTION_MAX, &customs, 4, &written);
+        (void)cublasLtMatmulAlgoCapGetAttribute(&base, CUBLASLT_ALGO_CAP_CTA_SWIZZLING_SUPPORT, &swizzles, 4, &written);
+        const auto tiles = ids(base, CUBLASLT_ALGO_CAP_TILE_IDS), stages = ids(base, CUBLASLT_ALGO_CAP_STAGES_IDS);
+        std::printf("  algo %d: %zu tiles, %zu stages, custom to %d, swizzle %d\n", id, tiles.size(), stages.size(),
+                    customs, swizzles);
+        for (const std::uint32_t tile : tiles)
+            for (const std::uint32_t stage : stages)
+                for (std::uint16_t cluster = 0; cluster <= CUBLASLT_CLUSTER_SHAPE_1x4x1; ++cluster)
+                    for (std::uint32_t custom = 0; custom <= static_cast<std::uint32_t>(std::min(customs, 8)); ++custom)
+                        for (std::uint32_t swizzle = 0; swizzle <= (swizzles != 0 ? 1u : 0u); ++swizzle) {
+                            Candidate c{base};
+                            set(c.algo, CUBLASLT_ALGO_CONFIG_TILE_ID, tile);
+                            set(c.algo, CUBLASLT_ALGO_CONFIG_STAGES_ID, stage);
+                            set(c.algo, CUBLASLT_ALGO_CONFIG_CLUSTER_SHAPE_ID, cluster);
+                            set(c.algo, CUBLASLT_ALGO_CONFIG_CUSTOM_OPTION, custom);
+                            set(c.algo, CUBLASLT_ALGO_CONFIG_CTA_SWIZZLING, swizzle);
+                            cublasLtMatmulHeuristicResult_t result{};
+                            ++asked;
+                            if (cublasLtMatmulAlgoCheck(machine.gpu.blas, p.op, p.a, p.b, p.d, p.d, &c.algo, &result) ==
+                                    CUBLAS_STATUS_SUCCESS &&
+                                result.state == CUBLAS_STATUS_SUCCESS && result.workspaceSize <= Gpu::workspace_bytes)
+                                all.push_back(c);
+                        }
+    }
+    std::printf("  %zu configurations asked for, %zu candidates\n", asked, all.size());
+}
+
+float ms_of(Machine& machine, const Product& p, const Candidate& c, double least_ms) {
+    constexpr std::size_t begin = 0, end = 1;
+    Marks marks(2);
+    if (!p.run(machine, c)) return -1;
+    int runs = 0;
+    const double guess = p.flops() / 7e11;
+    marks.set(begin, machine.gpu.stream);
+    do {
+        (void)p.run(machine, c);
+        ++runs;
+    } while (runs * guess < least_ms);
+    marks.set(end, machine.gpu.stream);
+    return marks.ms(begin, end) / static_cast<float>(runs);
+}
+
+void examine(Machine& machine, Product p, double sustained_ms) {
+    std::printf("%s: m %lld n %lld k %lld\n", p.name.c_str(), static_cast<long long>(p.m), static_cast<long long>(p.n),
+                static_cast<long long>(p.k));
+    p.describe();
+    std::vector<Candidate> all = searched_candidates(machine, p);
+    add_configured(machine, p, all);
+    for (Candidate& c : all) c.trial = ms_of(machine, p, c, 1);
+    std::erase_if(all, [](const Candidate& c) { return c.trial < 0; });
+    std::stable_sort(all.begin(), all.end(), [](const Candidate& x, const Candidate& y) { return x.trial < y.trial; });
+    constexpr std::size_t most = 10;
+    std::vector<Candidate> best;
+    for (const Candidate& c : all) {
+        const bool first_of_search =
+            c.searched && std::none_of(best.begin(), best.end(), [](auto& b) { return b.searched; });
+        if (best.size() < most || first_of_search) best.push_back(c);
+    }
+    for (int round = 0; round < 2; ++round)
+        for (Candidate& c : best) c.sustained += ms_of(machine, p, c, sustained_ms) / 2;
+    const Candidate* ours = nullptr;
+    const Candidate* fastest = &best[0];
+    for (const Candidate& c : best) {
+        if (c.searched && ours == nullptr) ours = &c;
+        if (c.sustained < fastest->sustained) fastest = &c;
+        std::printf("    %s trial %8.4f ms %6.1f TFLOP/s, sustained %8.4f ms %6.1f TFLOP/s  %s\n",
+                    c.searched ? "searched" : "        ", c.trial, p.flops() / c.trial / 1e9, c.sustained,
+                    p.flops() / c.sustained / 1e9, text_of(c.algo).c_str());
+    }
+    if (ours != nullptr)
+        std::printf("  %s: fastest of all %.4f ms sustained, %.2f %% less than what a search takes\n", p.name.c_str(),
+                    fastest->sustained, 100 * (1 - fastest->sustained / ours->sustained));
+    std::fflush(stdout);
+}
+
+}  // namespace
+
+int main(int argc, char** argv) try {
+    std::vector<std::int64_t> sizes;
+    double sustained_ms = 150;
+    for (int i = 1; i < argc; ++i) {
+        if (std::string(argv[i]) == "--ms" && i + 1 < argc)
+            sustained_ms = std::atof(argv[++i]);
+        else
+            sizes.push_back(std::atoll(argv[i]));
+    }
+    if (sizes.empty() || sizes.size() % 3 != 0 || *std::min_element(sizes.begin(), sizes.end()) < 1) {
+        std::fprintf(stderr, "usage: gemm_candidates [--ms N] ROWS OUT IN [ROWS OUT IN ...]\n");
+        return 2;
+    }
+    Machine machine;
+    std::size_t most = 0;
+    for (std::size_t i = 0; i < sizes.size(); i += 3) {
+        const auto rows = static_cast<std::size_t>(sizes[i]), out = static_cast<std::size_t>(sizes[i + 1]),
+                   in = static_cast<std::size_t>(sizes[i + 2]);
+        most = std::max({most, rows * out, rows * in, out * in});
+    }
+    machine.reserve(most);
+    for (std::size_t i = 0; i < sizes.size(); i += 3) {
+        const std::int64_t rows = sizes[i], out = sizes[i + 1], in = sizes[i + 2];
+        examine(machine, {"forward", out, rows, in, true, false, false}, sustained_ms);
+        examine(machine, {"dgrad", in, rows, out, false, false, false}, sustained_ms);
+        examine(machine, {"wgrad", in, out, rows, false, true, true}, sustained_ms);
+    }
+    return 0;
+} catch (const std::exception& e) {
+    std::fprintf(stderr, "gemm_candidates: %s\n", e.what());
+    return 1;
+}
+#else
+int main() {
+    std::fprintf(stderr, "gemm_candidates: built without CUDA\n");
+    return 2;
+}
+#endif
