@@ -15,7 +15,9 @@
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
+#include <optional>
 #include <thread>
+#include <utility>
 
 #include "comm/tcp.h"
 #include "core/error.h"
@@ -37,7 +39,8 @@ struct Child {
     int rank = 0;
     pid_t pid = -1;
     Stream out, err;
-    bool running = true;
+    bool running = true, stopped = false;
+    std::optional<int> end;  ///< its status, until that is told
 };
 
 /// Signals as something to poll for. By a handler, not by a blocked mask and a signalfd: a library's thread that does
@@ -218,9 +221,17 @@ class Launcher {
                 if (child.running) ::kill(child.pid, signal);
             }
         }
+        for (Child& child : children_) look_at(child);  // before anything is said of one of them
         for (Child& child : children_) {
-            int status = 0;
-            if (child.running && ::waitpid(child.pid, &status, WNOHANG) == child.pid) ended(child, status);
+            if (child.end) ended(child, *std::exchange(child.end, std::nullopt));
+        }
+    }
+
+    static void look_at(Child& child) {
+        for (int status = 0; child.running && !child.end &&
+                             ::waitpid(child.pid, &status, WNOHANG | WUNTRACED | WCONTINUED) == child.pid;) {
+            child.stopped = WIFSTOPPED(status);
+            if (WIFEXITED(status) || WIFSIGNALED(status)) child.end = status;
         }
     }
 
@@ -247,7 +258,17 @@ class Launcher {
             Clock::now() + std::chrono::duration_cast<Clock::duration>(std::chrono::duration<double>(launch_.grace_s));
         say(cat("rank ", child.rank,
                 by_signal ? cat(" was killed by signal ", WTERMSIG(status), " (", strsignal(WTERMSIG(status)), ")")
-                          : cat(" ended with exit code ", code)));
+                          : cat(" ended with exit code ", code),
+                stopped_text()));
+    }
+
+    /// Whoever is stopped fails nothing itself: the others give it up.
+    std::string stopped_text() const {
+        std::string ranks;
+        for (const Child& child : children_) {
+            if (child.running && child.stopped) ranks += cat(ranks.empty() ? "" : ", ", child.rank);
+        }
+        return ranks.empty() ? "" : cat("; stopped by a signal: rank ", ranks);
     }
 
     void kill_the_rest() {

@@ -129,6 +129,21 @@ TEST(LaunchLocal, the_first_failure_ends_all_and_gives_the_exit_code) {
     EXPECT_NE(run.err.find("launch: killing what is left: rank 0, 2\n"), std::string::npos) << run.err;
 }
 
+TEST(LaunchLocal, a_stopped_rank_is_named_with_the_one_that_gives_up) {
+    Launched run(3, "if [ $RANK = 1 ]; then kill -STOP $$; fi; sleep 0.3; exit 7", 0.1);
+    EXPECT_EQ(run.wait(), 7);
+    EXPECT_NE(run.err.find(" ended with exit code 7; stopped by a signal: rank 1\n"), std::string::npos) << run.err;
+    EXPECT_NE(run.err.find("launch: killing what is left: "), std::string::npos) << run.err;
+}
+
+TEST(LaunchLocal, a_rank_that_goes_on_again_is_not_called_stopped) {
+    Launched run(
+        2, "if [ $RANK = 1 ]; then (sleep 0.2; kill -CONT $$) & kill -STOP $$; exec sleep 100; fi; sleep 0.6; exit 7",
+        0.1);
+    EXPECT_EQ(run.wait(), 7);
+    EXPECT_NE(run.err.find("launch: rank 0 ended with exit code 7\n"), std::string::npos) << run.err;
+}
+
 TEST(LaunchLocal, others_may_leave_by_themselves) {
     Launched run(2, "if [ $RANK = 1 ]; then exit 7; fi; sleep 0.2; echo saved");
     EXPECT_EQ(run.wait(), 7);
