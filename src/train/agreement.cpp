@@ -4,6 +4,7 @@
 #include <array>
 #include <nlohmann/json.hpp>
 #include <set>
+#include <string_view>
 
 #include "config/config_dump.h"
 #include "config/fields.h"
@@ -12,11 +13,23 @@
 namespace tera {
 namespace {
 
-/// FNV-1a, as many bits as a double holds exactly.
+/// FNV-1a.
+class Hash {
+  public:
+    void add(std::string_view bytes) {
+        for (const char c : bytes) hash_ = (hash_ ^ static_cast<unsigned char>(c)) * 0x100000001b3;
+    }
+    std::uint64_t value() const { return hash_; }
+
+  private:
+    std::uint64_t hash_ = 0xcbf29ce484222325;
+};
+
+/// As many bits as a double holds exactly.
 double digest(const std::string& text) {
-    std::uint64_t hash = 0xcbf29ce484222325;
-    for (const char c : text) hash = (hash ^ static_cast<unsigned char>(c)) * 0x100000001b3;
-    return static_cast<double>(hash >> 12);
+    Hash hash;
+    hash.add(text);
+    return static_cast<double>(hash.value() >> 12);
 }
 
 /// What fits a line: a blend may have hundreds of datasets.
@@ -59,18 +72,26 @@ std::set<std::string> without_effect() {
     return names;
 }
 
-std::string first_ids(const SampleDataset& samples) {
+/// The ids of some samples, from the first to the last: few enough to read them all on every rank.
+std::string ids_of(const SampleDataset& samples) {
+    constexpr std::int64_t most = 32;
     std::vector<std::int32_t> ids(static_cast<std::size_t>(samples.sample_length()));
-    samples.read(0, ids.data());
-    std::string text;
-    for (std::size_t i = 0; i < std::min<std::size_t>(8, ids.size()); ++i) text += cat(" ", ids[i]);
-    return text;
+    const std::int64_t last = samples.size() - 1, count = std::min(most, last + 1);
+    Hash hash;
+    std::string text = " that begin with the ids";
+    for (std::int64_t i = 0; i < count; ++i) {
+        samples.read(i == 0 ? 0 : last * i / (count - 1), ids.data());
+        hash.add({reinterpret_cast<const char*>(ids.data()), ids.size() * sizeof ids[0]});
+        if (i > 0) continue;
+        for (std::size_t k = 0; k < std::min<std::size_t>(8, ids.size()); ++k) text += cat(" ", ids[k]);
+    }
+    return cat(text, " (the ids of ", count, " of them have the checksum ", hash.value(), ")");
 }
 
 std::string summary_of(const GptData& data) {
     const std::int64_t samples = data.samples ? data.samples->size() : 0;
     std::string text = cat(samples, " samples");
-    if (samples > 0) text += cat(" that begin with the ids", first_ids(*data.samples));
+    if (samples > 0) text += ids_of(*data.samples);
     text += cat(" from ", data.sources.size(), data.sources.size() == 1 ? " dataset" : " datasets");
     for (const SourceReport& source : data.sources)
         text += cat(", ", python_real(source.weight), " of ", source.samples, " samples in ", source.sequences,

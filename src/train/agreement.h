@@ -23,7 +23,8 @@ void require_agreement(Comm& world, const Exec& exec, const std::vector<Fact>& f
 /// own.
 std::vector<Fact> flags_to_share(const RunConfig& config);
 
-/// What tells other data from the same, wherever it lies: datasets in their order, with weights and sizes.
+/// What tells other data from the same, wherever it lies: datasets in their order, with weights and sizes, and the ids
+/// of some samples.
 std::vector<Fact> facts_of(const GptDatasets& all);
 
 }  // namespace tera

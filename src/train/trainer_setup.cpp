@@ -92,7 +92,7 @@ void Trainer::set_up() {
     {
         Timers::Scope timer(timers_, "train/valid/test-data-iterators-setup");
         set_up_data();
-        agree(facts_of(data_->datasets()));
+        if (mesh_->world().size() > 1) agree(facts_of(data_->datasets()));
     }
     print_time("after dataloaders are built");
     print("done with setup ...");

@@ -106,9 +106,43 @@ TEST(Agreement, DataIsTheSameWhereverItLiesIfItsDatasetsWeightsAndOrderAre) {
         {source(0.75, 10, 100), source(0.25, 20, 100)}, {b, a}, {a}, {a, source(0.5, 21, 100)}, {a, b, b}};
     for (const std::vector<SourceReport>& other : others)
         EXPECT_EQ(line_of_rank_1(other).find("the train data is 1 samples "), 0U) << line_of_rank_1(other);
-    EXPECT_EQ(line_of_rank_1({a, b}, 8).find("the train data is 1 samples that begin with the ids 8 8 8 from 2 "), 0U)
+    EXPECT_EQ(line_of_rank_1({a, b}, 8).find(
+                  "the train data is 1 samples that begin with the ids 8 8 8 (the ids of 1 of them "),
+              0U)
         << line_of_rank_1({a, b}, 8);
     EXPECT_LT(line_of_rank_1(std::vector(300, a)).size(), 700U);
+}
+
+/// As many samples as of a real run; `other` has other ids than the rest would let expect.
+class Samples : public SampleDataset {
+  public:
+    Samples(std::int64_t size, std::int64_t other) : size_(size), other_(other) {}
+    std::int64_t size() const override { return size_; }
+    std::int64_t sample_length() const override { return 4; }
+    std::int32_t read(std::int64_t i, std::int32_t* out) const override {
+        TERA_CHECK(i >= 0 && i < size_, i);
+        for (std::int32_t k = 0; k < 4; ++k) out[k] = static_cast<std::int32_t>(i) + k + (i >= other_);
+        return 0;
+    }
+
+  private:
+    std::int64_t size_, other_;
+};
+
+TEST(Agreement, OtherIdsInFilesOfTheSameSizesAreSeen) {
+    for (const std::int64_t size : {1, 2, 31, 32, 33, 1000000}) {
+        const auto line_of_rank_1 = [&](std::int64_t other) {
+            return told(2, [&](int rank) {
+                GptDatasets all;
+                all.train.emplace();
+                all.train->samples = std::make_shared<Samples>(size, rank == 1 ? other : size);
+                return facts_of(all);
+            })[1];
+        };
+        EXPECT_EQ(line_of_rank_1(size), "") << size;
+        for (const std::int64_t other : {std::int64_t{0}, size / 2, size - 1})
+            EXPECT_EQ(line_of_rank_1(other).find("the train data is "), 0U) << other << " of " << size;
+    }
 }
 
 }  // namespace
