@@ -217,13 +217,9 @@ class Search {
         return static_cast<double>(choice.plan.fullest().total()) <= room;
     }
 
-    /// Plans the whole step; false if it does not fit after all, or its micro-batches cannot be shared out.
+    /// Plans the whole step; false if it does not fit after all.
     bool holds_with_all_micro_batches(LayoutChoice& choice) const {
-        try {
-            choice.plan = plan_layout(choice.config, vocab_, choice.micro_batches);
-        } catch (const UsageError&) {
-            return false;
-        }
+        choice.plan = plan_layout(choice.config, vocab_, choice.micro_batches);
         return fits(choice);
     }
 

@@ -180,7 +180,11 @@ MUTANTS = [
     # What a search for layouts says.
     ("src/train/layout_search.cpp", "return a.tokens_per_second_per_gpu > b.tokens_per_second_per_gpu;", "return a.seconds < b.seconds;", "test_parity", "LayoutSearch*"),
     ("src/train/layout_search.cpp", "number->reset();", "(void)number;", "test_parity", "LayoutSearch*"),
-    ("src/train/layout_search.cpp", "} catch (const UsageError&) {\n            return false;", "} catch (const UsageError&) {\n            return true;", "test_parity", "LayoutSearch*"),
+    ("src/train/layout_search.cpp", "check_batches(choice.config);", "", "test_parity", "LayoutSearch*"),
+    ("src/train/layout_search.cpp", "if (idle > least - 1e-9) continue;", "continue;", "test_parity", "LayoutSearch*"),
+    ("src/train/agreement.cpp", "hash.add({reinterpret_cast<const char*>(ids.data()), ids.size() * sizeof ids[0]});", "", "test_train", "Agreement*"),
+    ("src/launch/local.cpp", "child.stopped = WIFSTOPPED(status);", "", "test_launch", "*stopped*"),
+    ("src/core/arena.cpp", "check_fences(mark.fences);", "", "test_core", "Arena*"),
     ("src/train/layout_search.cpp", 'if (!possible_) usage_error("no layout of "', 'if (N < 0) usage_error("no layout of "', "test_parity", "LayoutSearch*"),
     # Stages without layers.
     ("src/parallel/layer_plan.cpp", "if (stage[chunk].count == 0 && !embedding && !loss)", "if (stage[chunk].count == 0 && !embedding && !loss && chunks == 0)", "test_parallel", "LayerPlan*"),
