@@ -20,19 +20,6 @@ constexpr double blend_surplus = 0.005;  // samples built beyond a dataset's sha
 
 using SourcePtr = std::shared_ptr<const SequenceSource>;
 
-GptSampleOptions sample_options(const DataConfig& c) {
-    return {.sequence_length = c.seq_length,
-            .extra_tokens = 1,
-            .eod_id = c.eod_id,
-            .pad_id = c.pad_id,
-            .reset_position_ids = c.reset_position_ids,
-            .reset_attention_mask = c.reset_attention_mask,
-            .eod_mask_loss = c.eod_mask_loss,
-            .goldfish_loss = c.goldfish_loss,
-            .goldfish_k = c.goldfish_k,
-            .goldfish_h = c.goldfish_h};
-}
-
 /// One corpus within one split.
 struct Piece {
     std::size_t number = 0;  // place in the list of prefixes
@@ -51,21 +38,22 @@ class Builder {
         : c_(config),
           cache_(config.data_cache_path, config.write_data_cache),
           pool_(static_cast<int>(config.num_dataset_builder_threads)) {
-        if (c_.seq_length < 1) usage_error("--seq-length must be at least 1, is ", c_.seq_length);
+        if (c_.sample.sequence_length < 1)
+            usage_error("--seq-length must be at least 1, is ", c_.sample.sequence_length);
         if (c_.seed < 0 || c_.seed > std::int64_t{0xFFFFFFFF})
             usage_error("--seed must be in 0 .. 4294967295, is ", c_.seed);
-        if (c_.goldfish_loss && (c_.goldfish_k < 1 || c_.goldfish_h < 1))
+        if (c_.sample.goldfish_loss && (c_.sample.goldfish_k < 1 || c_.sample.goldfish_h < 1))
             usage_error("--goldfish-k and --goldfish-h must be at least 1");
     }
 
     GptDatasets build() {
-        out_.sample_options = sample_options(c_);
+        out_.sample_options = c_.sample;
         const DataPlan plan = plan_data(c_);
         const bool per_split = !c_.mock_data && !plan.shared;
         if (!per_split) split_ = parse_split(!c_.split.empty() ? c_.split : c_.mock_data ? "1,1,1" : "969, 30, 1");
         if (c_.mock_data) {
             blend_.prefixes = {""};
-            sources_ = {std::make_shared<MockSource>(c_.eod_id, c_.vocab_size)};
+            sources_ = {std::make_shared<MockSource>(c_.sample.eod_id, c_.vocab_size)};
         } else if (plan.shared) {
             blend_ = *plan.shared;
             open_sources();
@@ -170,11 +158,12 @@ class Builder {
         identity.num_samples = samples;
         identity.index_split = split;
         identity.random_seed = c_.seed;
-        identity.sequence_length = c_.seq_length;
+        identity.sequence_length = c_.sample.sequence_length;
         identity.split = split_;
         identity.tokenizer = c_.tokenizer;
-        const GptIndexSpec spec{
-            .sequence_length = c_.seq_length, .num_samples = samples, .seed = static_cast<std::uint32_t>(c_.seed)};
+        const GptIndexSpec spec{.sequence_length = c_.sample.sequence_length,
+                                .num_samples = samples,
+                                .seed = static_cast<std::uint32_t>(c_.seed)};
         GptIndex index;
         if (cache_.enabled()) {
             piece.description = describe(identity);
@@ -182,10 +171,10 @@ class Builder {
         } else {
             index = build_gpt_index(*piece.source, piece.range, spec);
         }
-        const GptDataset::Options options{.sequence_length = c_.seq_length,
+        const GptDataset::Options options{.sequence_length = c_.sample.sequence_length,
                                           .extra_tokens = spec.extra_tokens,
                                           .vocab_size = c_.vocab_size,
-                                          .pad_id = c_.pad_id};
+                                          .pad_id = c_.sample.pad_id};
         piece.data = std::make_shared<GptDataset>(piece.source, piece.range, std::move(index), options);
     }
 
@@ -254,7 +243,8 @@ class Builder {
             return true;
         });
         if (pieces.empty())
-            usage_error("no source has the ", c_.seq_length + 1, " tokens of one ", split_name(split), " sample");
+            usage_error("no source has the ", c_.sample.sequence_length + 1, " tokens of one ", split_name(split),
+                        " sample");
         std::vector<double> weights;
         std::int64_t total = 0;
         for (const Piece& piece : pieces) {
@@ -322,7 +312,7 @@ class Builder {
             report.tokens = pieces[i].tokens;
             report.samples = pieces[i].data->size();
             report.used_samples = used[i];
-            report.epochs = static_cast<double>(used[i]) * static_cast<double>(c_.seq_length) /
+            report.epochs = static_cast<double>(used[i]) * static_cast<double>(c_.sample.sequence_length) /
                             static_cast<double>(pieces[i].tokens);
         }
     }

@@ -14,28 +14,22 @@
 
 namespace tera {
 
-/// Names are those of the flags.
+/// Names are those of the flags, or within `sample`.
 struct DataConfig {
     std::vector<std::string> data_path, train_data_path, valid_data_path, test_data_path;
     std::string data_args_path, per_split_data_args_path;
     std::string split;  // empty: "969, 30, 1", for mock data "1,1,1"
     bool mock_data = false;
     std::int64_t seed = 1234;
-    std::int64_t seq_length = 0;
+    GptSampleOptions sample;
     std::string data_cache_path;   // empty: no cache
     bool write_data_cache = true;  // false on all ranks but one
     bool mmap_bin_files = true;
     std::int64_t num_dataset_builder_threads = 0;  // 0: as many as the machine has
 
     // Of the tokenizer.
-    std::int32_t eod_id = -1;
-    std::int32_t pad_id = -1;     // -1: it has none
     std::int64_t vocab_size = 0;  // ids in the data must be below; 0: not checked
     TokenizerIdentity tokenizer;  // for the names of cache files
-
-    bool reset_position_ids = false, reset_attention_mask = false, eod_mask_loss = false;
-    bool goldfish_loss = false;
-    std::int64_t goldfish_k = 50, goldfish_h = 50;
 
     // Samples asked for. 0: the split is not needed. None: one pass over its data.
     std::optional<std::int64_t> train_samples = 0, valid_samples = 0, test_samples = 0;

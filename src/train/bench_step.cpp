@@ -66,14 +66,7 @@ class RandomSamples final : public SampleDataset {
 class RandomBatches {
   public:
     RandomBatches(const RunConfig& c, std::int64_t vocab, std::int64_t count) {
-        GptSampleOptions options;
-        options.sequence_length = c.seq_length;
-        options.reset_position_ids = c.reset_position_ids;
-        options.reset_attention_mask = c.reset_attention_mask;
-        options.eod_mask_loss = c.eod_mask_loss;
-        options.goldfish_loss = c.goldfish_loss;
-        options.goldfish_k = c.goldfish_k;
-        options.goldfish_h = c.goldfish_h;
+        GptSampleOptions options = sample_options_from(c);
         if (c.reset_position_ids || c.reset_attention_mask || c.eod_mask_loss)
             options.eod_id = static_cast<std::int32_t>(vocab - 1);
         const RandomSamples samples(options, vocab);

@@ -25,20 +25,14 @@ DataConfig data_config_from(const RunConfig& c, const Tokenizer& tokenizer, cons
     d.split = c.split;
     d.mock_data = c.mock_data;
     d.seed = c.seed;
-    d.seq_length = c.seq_length;
+    d.sample = sample_options_from(c);
+    d.sample.eod_id = tokenizer.eod();
+    d.sample.pad_id = tokenizer.pad().value_or(-1);
     d.data_cache_path = c.data_cache_path;
     d.mmap_bin_files = c.mmap_bin_files;
     d.num_dataset_builder_threads = c.given.count("num_dataset_builder_threads") ? c.num_dataset_builder_threads : 0;
-    d.eod_id = tokenizer.eod();
-    d.pad_id = tokenizer.pad().value_or(-1);
     d.vocab_size = tokenizer.vocab_size();
     d.tokenizer = identity_from(c);
-    d.reset_position_ids = c.reset_position_ids;
-    d.reset_attention_mask = c.reset_attention_mask;
-    d.eod_mask_loss = c.eod_mask_loss;
-    d.goldfish_loss = c.goldfish_loss;
-    d.goldfish_k = c.goldfish_k;
-    d.goldfish_h = c.goldfish_h;
     d.train_samples = sizes.train;
     d.valid_samples = sizes.validation;
     d.test_samples = sizes.test;
@@ -46,6 +40,18 @@ DataConfig data_config_from(const RunConfig& c, const Tokenizer& tokenizer, cons
 }
 
 }  // namespace
+
+GptSampleOptions sample_options_from(const RunConfig& c) {
+    GptSampleOptions options;
+    options.sequence_length = c.seq_length;
+    options.reset_position_ids = c.reset_position_ids;
+    options.reset_attention_mask = c.reset_attention_mask;
+    options.eod_mask_loss = c.eod_mask_loss;
+    options.goldfish_loss = c.goldfish_loss;
+    options.goldfish_k = c.goldfish_k;
+    options.goldfish_h = c.goldfish_h;
+    return options;
+}
 
 TargetSizes target_sizes(const RunConfig& c, std::int64_t train_iters, std::int64_t train_samples) {
     TargetSizes sizes;

@@ -16,6 +16,9 @@
 
 namespace tera {
 
+/// What the flags say of samples; the tokenizer's ids are not among them.
+GptSampleOptions sample_options_from(const RunConfig& config);
+
 /// Samples a run will ask for: train iterations · batch, validation (iterations / eval interval + 1) · eval iterations
 /// · batch, test eval iterations · batch. 0 where a split is not used.
 TargetSizes target_sizes(const RunConfig& config, std::int64_t train_iters, std::int64_t train_samples);

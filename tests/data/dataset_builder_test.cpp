@@ -30,8 +30,8 @@ class DatasetBuilder : public ::testing::Test {
         write_corpus(dir_ / "small", corpus(5, 20));
         config_.data_path = {dir_ / "big"};
         config_.split = "949,50,1";
-        config_.seq_length = 16;
-        config_.eod_id = 0;
+        config_.sample.sequence_length = 16;
+        config_.sample.eod_id = 0;
         config_.vocab_size = 51;
         config_.train_samples = 100;
     }
@@ -272,7 +272,7 @@ TEST_F(Cache, ManyWritersAtOnce) {
 TEST(SlowDatasetBuilder, AThousandSources) {
     const TempFolder dir;
     DataConfig config;
-    config.seq_length = 16;
+    config.sample.sequence_length = 16;
     config.split = "1";
     config.train_samples = 100000;
     for (int i = 0; i < 1000; ++i) {

@@ -56,14 +56,14 @@ class MegatronGolden : public ::testing::Test {
             config.test_data_path = c["per_split"][2].get<std::vector<std::string>>();
         }
         config.seed = c["seed"];
-        config.seq_length = c["sequence_length"];
-        config.eod_id = 0;
-        config.pad_id = c.value("pad", -1);
+        config.sample.sequence_length = c["sequence_length"];
+        config.sample.eod_id = 0;
+        config.sample.pad_id = c.value("pad", -1);
         config.vocab_size = 8192;
         config.tokenizer = {"_NullTokenizer", {""}, {{"vocab_size", "8191"}}};
-        config.reset_position_ids = c.value("reset_position_ids", false);
-        config.reset_attention_mask = c.value("reset_attention_mask", false);
-        config.eod_mask_loss = c.value("eod_mask_loss", false);
+        config.sample.reset_position_ids = c.value("reset_position_ids", false);
+        config.sample.reset_attention_mask = c.value("reset_attention_mask", false);
+        config.sample.eod_mask_loss = c.value("eod_mask_loss", false);
         config.train_samples = count(c["sizes"][0]);
         config.valid_samples = count(c["sizes"][1]);
         config.test_samples = count(c["sizes"][2]);
