@@ -11,6 +11,9 @@
 #include <cublasLt.h>
 
 #include <algorithm>
+#include <array>
+#include <chrono>
+#include <set>
 #include <string>
 #include <vector>
 
@@ -112,7 +115,7 @@ void set(cublasLtMatmulAlgo_t& algo, cublasLtMatmulAlgoConfigAttributes_t attrib
     (void)cublasLtMatmulAlgoConfigSetAttribute(&algo, attribute, &value, sizeof value);
 }
 std::vector<std::uint32_t> ids(const cublasLtMatmulAlgo_t& algo, cublasLtMatmulAlgoCapAttributes_t attribute) {
-    std::vector<std::uint32_t> list(512);
+    std::vector<std::uint32_t> list(CUBLASLT_MATMUL_TILE_END);
     std::size_t written = 0;
     if (cublasLtMatmulAlgoCapGetAttribute(&algo, attribute, list.data(), list.size() * 4, &written) !=
         CUBLAS_STATUS_SUCCESS)
@@ -134,44 +137,43 @@ std::string text_of(const cublasLtMatmulAlgo_t& algo) {
     return text;
 }
 
-/// All configurations of the algorithms that the library itself thinks of, as far as it accepts them.
+using Bits = std::array<std::uint64_t, 8>;
+Bits bits_of(const cublasLtMatmulAlgo_t& algo) {
+    Bits bits;
+    std::copy_n(algo.data, bits.size(), bits.begin());
+    return bits;
+}
+
+/// The library's own candidates with every other tile, cluster, depth and order of tiles that it accepts.
 void add_configured(Machine& machine, const Product& p, std::vector<Candidate>& all) {
-    std::vector<int> algos;
-    for (const Candidate& c : all) {
-        const int id = config<int>(c.algo, CUBLASLT_ALGO_CONFIG_ID);
-        if (std::find(algos.begin(), algos.end(), id) == algos.end()) algos.push_back(id);
-    }
+    const auto deadline = std::chrono::steady_clock::now() + std::chrono::seconds(5);
+    std::set<Bits> known;
+    for (const Candidate& c : all) known.insert(bits_of(c.algo));
     std::size_t asked = 0;
-    for (const int id : algos) {
-        cublasLtMatmulAlgo_t base;
-        if (cublasLtMatmulAlgoInit(machine.gpu.blas, CUBLAS_COMPUTE_32F, CUDA_R_32F, CUDA_R_16BF, CUDA_R_16BF,
-                                   p.output(), p.output(), id, &base) != CUBLAS_STATUS_SUCCESS)
-            continue;
-        std::int32_t customs = 0, swizzles = 0;
-        std::size_t written = 0;
-        (void)cublasLtMatmulAlgoCapGetAttribute(&base, CUBLASLT_ALGO_CAP_CUSTOM_OPTION_MAX, &customs, 4, &written);
-        (void)cublasLtMatmulAlgoCapGetAttribute(&base, CUBLASLT_ALGO_CAP_CTA_SWIZZLING_SUPPORT, &swizzles, 4, &written);
-        const auto tiles = ids(base, CUBLASLT_ALGO_CAP_TILE_IDS), stages = ids(base, CUBLASLT_ALGO_CAP_STAGES_IDS);
-        std::printf("  algo %d: %zu tiles, %zu stages, custom to %d, swizzle %d\n", id, tiles.size(), stages.size(),
-                    customs, swizzles);
+    for (const Candidate& own : std::vector<Candidate>(all)) {
+        const auto tiles = ids(own.algo, CUBLASLT_ALGO_CAP_TILE_IDS),
+                   stages = ids(own.algo, CUBLASLT_ALGO_CAP_STAGES_IDS);
         for (const std::uint32_t tile : tiles)
             for (const std::uint32_t stage : stages)
                 for (std::uint16_t cluster = 0; cluster <= CUBLASLT_CLUSTER_SHAPE_1x4x1; ++cluster)
-                    for (std::uint32_t custom = 0; custom <= static_cast<std::uint32_t>(std::min(customs, 8)); ++custom)
-                        for (std::uint32_t swizzle = 0; swizzle <= (swizzles != 0 ? 1u : 0u); ++swizzle) {
-                            Candidate c{base};
-                            set(c.algo, CUBLASLT_ALGO_CONFIG_TILE_ID, tile);
-                            set(c.algo, CUBLASLT_ALGO_CONFIG_STAGES_ID, stage);
-                            set(c.algo, CUBLASLT_ALGO_CONFIG_CLUSTER_SHAPE_ID, cluster);
-                            set(c.algo, CUBLASLT_ALGO_CONFIG_CUSTOM_OPTION, custom);
-                            set(c.algo, CUBLASLT_ALGO_CONFIG_CTA_SWIZZLING, swizzle);
-                            cublasLtMatmulHeuristicResult_t result{};
-                            ++asked;
-                            if (cublasLtMatmulAlgoCheck(machine.gpu.blas, p.op, p.a, p.b, p.d, p.d, &c.algo, &result) ==
-                                    CUBLAS_STATUS_SUCCESS &&
-                                result.state == CUBLAS_STATUS_SUCCESS && result.workspaceSize <= Gpu::workspace_bytes)
-                                all.push_back(c);
+                    for (std::uint32_t swizzle = 0; swizzle <= 1; ++swizzle) {
+                        Candidate c{own.algo};
+                        set(c.algo, CUBLASLT_ALGO_CONFIG_TILE_ID, tile);
+                        set(c.algo, CUBLASLT_ALGO_CONFIG_STAGES_ID, stage);
+                        set(c.algo, CUBLASLT_ALGO_CONFIG_CLUSTER_SHAPE_ID, cluster);
+                        set(c.algo, CUBLASLT_ALGO_CONFIG_CTA_SWIZZLING, swizzle);
+                        if (!known.insert(bits_of(c.algo)).second) continue;
+                        if (std::chrono::steady_clock::now() > deadline) {
+                            std::printf("  no time for more than %zu configurations\n", asked);
+                            return;
                         }
+                        cublasLtMatmulHeuristicResult_t result{};
+                        ++asked;
+                        if (cublasLtMatmulAlgoCheck(machine.gpu.blas, p.op, p.a, p.b, p.d, p.d, &c.algo, &result) ==
+                                CUBLAS_STATUS_SUCCESS &&
+                            result.state == CUBLAS_STATUS_SUCCESS && result.workspaceSize <= Gpu::workspace_bytes)
+                            all.push_back(c);
+                    }
     }
     std::printf("  %zu configurations asked for, %zu candidates\n", asked, all.size());
 }
@@ -191,15 +193,24 @@ float ms_of(Machine& machine, const Product& p, const Candidate& c, double least
     return marks.ms(begin, end) / static_cast<float>(runs);
 }
 
+/// The fastest first; those that cannot run are gone.
+void try_all(Machine& machine, const Product& p, std::vector<Candidate>& all, double least_ms) {
+    for (Candidate& c : all) c.trial = ms_of(machine, p, c, least_ms);
+    std::erase_if(all, [](const Candidate& c) { return c.trial < 0; });
+    std::stable_sort(all.begin(), all.end(), [](const Candidate& x, const Candidate& y) { return x.trial < y.trial; });
+}
+
 void examine(Machine& machine, Product p, double sustained_ms) {
     std::printf("%s: m %lld n %lld k %lld\n", p.name.c_str(), static_cast<long long>(p.m), static_cast<long long>(p.n),
                 static_cast<long long>(p.k));
     p.describe();
     std::vector<Candidate> all = searched_candidates(machine, p);
     add_configured(machine, p, all);
-    for (Candidate& c : all) c.trial = ms_of(machine, p, c, 1);
-    std::erase_if(all, [](const Candidate& c) { return c.trial < 0; });
-    std::stable_sort(all.begin(), all.end(), [](const Candidate& x, const Candidate& y) { return x.trial < y.trial; });
+    try_all(machine, p, all, 0);
+    const float soon = all.empty() ? 0 : 1.2f * all[0].trial;
+    std::erase_if(all, [&](const Candidate& c) { return c.trial > soon && !c.searched; });
+    try_all(machine, p, all, 2);
+    if (all.empty()) return (void)std::printf("  nothing runs\n");
     constexpr std::size_t most = 10;
     std::vector<Candidate> best;
     for (const Candidate& c : all) {

@@ -62,9 +62,12 @@ std::int64_t deterministic_bytes(const AttentionSpec& s) {
     return s.B * s.H * whole(s.Sq, 64) * whole(s.Sk, 128) * 2;
 }
 
-bool applies(const Gpu& gpu, const AttentionSpec& s, DType dtype) {
-    constexpr std::int64_t too_much = std::int64_t{8} << 30;  // our own kernels are slower and take nothing
-    if (gpu.deterministic && deterministic_bytes(s) > too_much) return false;
+/// Beyond so much our own kernels, which are slower and take nothing, are the better gradients.
+bool takes_too_much(const Gpu& gpu, const AttentionSpec& s) {
+    return gpu.deterministic && deterministic_bytes(s) > std::int64_t{8} << 30;
+}
+
+bool applies(const AttentionSpec& s, DType dtype) {
     return (dtype == DType::bf16 || dtype == DType::f16) && s.dropout == 0 && !s.doc_start && s.K % 8 == 0 &&
            s.K <= 256 && (s.Sq == s.Sk || !s.causal);
 }
@@ -166,6 +169,9 @@ struct Operands {
         return options;
     }
 
+    /// What every version of the library does: if it does not, something is wrong, and nobody shall wonder about speed.
+    bool common() const { return s.K <= 128 && s.Sq > 1 && s.Sk > 1; }
+
     /// Runs the graph that build(graph) makes, or made when it was met first; backward has gradients, each with its
     /// uid. False if the library has no kernel for it.
     template <class Build>
@@ -184,8 +190,13 @@ struct Operands {
         if (!planned.graph && !planned.refused) {
             auto graph = new_graph(dtype);
             build(*graph);
-            planned.refused = graph->build(plans.handle, {fe::HeurMode_t::A}).is_bad();
-            if (!planned.refused) planned.graph = graph;
+            const fe::error_t status = graph->build(plans.handle, {fe::HeurMode_t::A});
+            if (common()) check(status, backward ? "planning backward" : "planning forward");
+            planned.refused = status.is_bad();
+            if (planned.refused)
+                cudaGetLastError();  // what the attempt left is not the next kernel's
+            else
+                planned.graph = graph;
         }
         if (planned.refused) return false;
         Pointers pointers{{uid_q, pointer(q)},
@@ -203,7 +214,7 @@ struct Operands {
 
 bool cudnn_attention(const Exec& exec, const AttentionSpec& s, const AttentionOut& out, HeadRows<ConstTensor> q,
                      HeadRows<ConstTensor> k, HeadRows<ConstTensor> v) {
-    if (!applies(*exec.gpu, s, q.data.dtype)) return false;
+    if (!applies(s, q.data.dtype)) return false;
     if (exec.gpu->on_paper) return true;
     const Operands operands{exec, s, q, k, v, out};
     return operands.run({}, {}, [&](Graph& g) {
@@ -218,7 +229,7 @@ bool cudnn_attention(const Exec& exec, const AttentionSpec& s, const AttentionOu
 bool cudnn_attention_backward(const Exec& exec, const AttentionSpec& s, const AttentionGrads& grads, ConstTensor d_o,
                               HeadRows<ConstTensor> q, HeadRows<ConstTensor> k, HeadRows<ConstTensor> v,
                               const AttentionOut& out) {
-    if (!applies(*exec.gpu, s, q.data.dtype)) return false;
+    if (!applies(s, q.data.dtype) || takes_too_much(*exec.gpu, s)) return false;
     if (exec.gpu->on_paper) {
         take_expected_workspace(exec, s);
         return true;

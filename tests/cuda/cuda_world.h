@@ -39,8 +39,11 @@ struct CudaWorld {
         };
         fence.check = [this](std::byte* at, std::size_t bytes) {
             std::vector<std::byte> found(bytes);
-            copy_to_host(ctx.temp, found.data(),
-                         Tensor(at, DType::u8, Device::cuda, {static_cast<std::int64_t>(bytes)}));
+            if (cudaMemcpyAsync(found.data(), at, bytes, cudaMemcpyDeviceToHost, gpu.stream) != cudaSuccess ||
+                cudaStreamSynchronize(gpu.stream) != cudaSuccess) {
+                ADD_FAILURE() << cudaGetErrorString(cudaGetLastError());
+                return;
+            }
             const auto written =
                 std::find_if(found.begin(), found.end(), [](std::byte b) { return b != std::byte{mark}; });
             EXPECT_EQ(written, found.end()) << written - found.begin() << " bytes behind the end of a tensor";

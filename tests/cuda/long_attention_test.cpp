@@ -1,5 +1,5 @@
 // Attention over 65,536 tokens, where no twin on the CPU would end soon: some rows of the result and of each gradient
-// against sums over all keys or queries in double precision.
+// against sums over all keys or queries in double precision. Bounds are such that a tile of 64 keys left out shows.
 #include <cmath>
 #include <numeric>
 
@@ -25,7 +25,7 @@ class LongAttention : public testing::TestWithParam<bool> {
     }
     static double product(const double* a, const double* b) { return std::inner_product(a, a + K, b, 0.0); }
     static void expect_row(const double* found, const Rows& expected, const std::string& what) {
-        EXPECT_LT(worst({found, found + K}, expected), 4e-2) << what;
+        EXPECT_LT(worst({found, found + K}, expected), 1e-2) << what;
     }
 };
 INSTANTIATE_TEST_SUITE_P(Masks, LongAttention, testing::Bool(),
@@ -55,7 +55,7 @@ TEST_P(LongAttention, rows_of_results_and_gradients) {
             const double* qi = row(Q, i, H * K, h * K);
             double sum = 0;
             for (std::int64_t j = start(i); j <= i; ++j) sum += std::exp(scale * product(qi, row(KV, j, 2 * K, 0)));
-            EXPECT_NEAR(LSE[static_cast<std::size_t>(h * S + i)], std::log(sum), 1e-2) << what;
+            EXPECT_NEAR(LSE[static_cast<std::size_t>(h * S + i)], std::log(sum), 2e-4) << what;
             Rows o(K), dqi(K);
             double delta = 0;
             const double* doi = row(DO, i, H * K, h * K);

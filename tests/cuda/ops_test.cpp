@@ -2,6 +2,7 @@
 #include "cuda/cuda_world.h"
 #include "ops/activation.h"
 #include "ops/attention.h"
+#include "ops/attention_cudnn.h"
 #include "ops/attention_mma.h"
 #include "ops/convert.h"
 #include "ops/cross_entropy.h"
@@ -74,7 +75,7 @@ TEST_P(CudaOps, linear) {
 }
 
 // --main-grads-dtype bf16.
-TEST_P(CudaOps, gradients_kept_in_the_type_of_weights) {
+TEST_P(CudaOps, linear_gradients_kept_in_the_type_of_weights) {
     for (auto [T, N, K] : {std::array<std::int64_t, 3>{64, 128, 96}, {33, 40, 24}, {10, 37, 19}}) {
         Tensor x = w_.random(GetParam(), {T, K}), dy = w_.random(GetParam(), {T, N}),
                dw = w_.random(GetParam(), {N, K});
@@ -400,6 +401,28 @@ TEST_P(CudaOps, heads_that_matrix_units_take) {
         EXPECT_EQ(cuda::mma_attention(gpu().ctx.temp, spec, out, {qkv, 0}, {qkv, 0}, {qkv, 0}),
                   half && K % 8 == 0 && K <= 256)
             << K;
+    }
+}
+
+TEST_P(CudaOps, heads_that_cudnn_takes) {
+    const bool half = size_of(GetParam()) == 2;
+    for (std::int64_t K : {8, 64, 96, 128, 160, 192, 256, 264}) {
+        const AttentionSpec spec{.B = 1, .Sq = 128, .Sk = 128, .H = 2, .G = 2, .K = K, .scale = 0.1};
+        const Tensor qkv = gpu().up(w_.random(GetParam(), {128, 6 * K})),
+                     d = gpu().up(w_.random(GetParam(), qkv.shape)),
+                     d_o = gpu().up(w_.random(GetParam(), {128, 2 * K}));
+        const ConstTensor in = qkv;
+        const AttentionOut out{gpu().up(w_.zeros(GetParam(), {128, 2 * K})),
+                               gpu().up(w_.zeros(acc_dtype(GetParam()), {1, 2, 128}))};
+        const Exec& exec = gpu().ctx.temp;
+        const bool forward = cuda::cudnn_attention(exec, spec, out, {in, 0}, {in, 2 * K}, {in, 4 * K}),
+                   backward = cuda::cudnn_attention_backward(exec, spec, {{d, 0}, {d, 2 * K}, {d, 4 * K}}, d_o, {in, 0},
+                                                             {in, 2 * K}, {in, 4 * K}, out);
+        if (K > 128 && K <= 256 && half)  // it depends on the library's version
+            std::printf("cuDNN, heads of %d: forward %s, backward %s\n", static_cast<int>(K), forward ? "yes" : "no",
+                        backward ? "yes" : "no");
+        else
+            EXPECT_TRUE(forward == (half && K <= 256) && backward == forward) << K;
     }
 }
 
