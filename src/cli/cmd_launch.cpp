@@ -35,7 +35,7 @@ int launch_on_this_machine(const CommandArgs& args) {
     parser.option("master-addr", ArgType::text).alias("master_addr").help("host of rank 0").defaults("127.0.0.1");
     parser.option("master-port", ArgType::integer)
         .alias("master_port")
-        .help("port at which the ranks meet (default: a free one; must be said for several machines)")
+        .help("port at which the ranks meet; 0 takes a free one, several machines need it said")
         .defaults("0");
     parser.flag("share-gpus")
         .help("let several ranks use one GPU: to try a layout, slowly, with fewer GPUs than ranks");
@@ -46,12 +46,15 @@ int launch_on_this_machine(const CommandArgs& args) {
     const auto nodes = parsed.integer("nnodes"), node = parsed.integer("node_rank"),
                ranks = parsed.integer("nproc_per_node");
     if (ranks < 1 || ranks > 4096) usage_error("--nproc-per-node ", ranks, ": give 1 to 4096");
-    if (nodes < 1 || node < 0 || node >= nodes) usage_error("--node-rank ", node, " is not below --nnodes ", nodes);
+    if (nodes < 1 || nodes > 65536) usage_error("--nnodes ", nodes, ": give 1 to 65536");
+    if (node < 0 || node >= nodes) usage_error("--node-rank ", node, " is not below --nnodes ", nodes);
+    const auto port = parsed.integer("master_port");
+    if (port < 0 || port > 65535) usage_error("--master-port ", port, ": give 1 to 65535, or 0 for a free one");
     launch.ranks = static_cast<int>(ranks);
     launch.world = static_cast<int>(ranks * nodes);
     launch.first_rank = static_cast<int>(ranks * node);
     launch.address = parsed.text("master_addr");
-    launch.port = static_cast<int>(parsed.integer("master_port"));
+    launch.port = static_cast<int>(port);
     if (nodes > 1 && (launch.port == 0 || !parsed.given("master_addr")))
         usage_error("--nnodes ", nodes, " needs --master-addr and --master-port, the same on all of them");
     if (parsed.boolean("share_gpus")) launch.share_gpus = gpus_of_this_machine();

@@ -5,6 +5,7 @@
 #include "cli/rank_process.h"
 #include "config/run_config.h"
 #include "core/error.h"
+#include "train/agreement.h"
 #include "train/verify.h"
 
 namespace tera {
@@ -69,6 +70,9 @@ void verify_on_processes(const RunConfig& config, const RankPlace& place) {
     with_world(config, place, [&](ProcessWorld& world) {
         const Engine engine(device_named(config.device), Engine::gpu_of_rank(place.local_rank));
         const bool gpu = engine.device() != Device::cpu;
+        Arena arena;
+        ThreadPool pool(1);
+        require_agreement(world.comm(), {Device::cpu, &arena, &pool}, flags_to_share(config));
         if (place.rank == 0) print_plan(plan, gpu ? "f64, each rank a process with a GPU" : "f64, each rank a process");
         const VerifyReport report = verify_layout(plan, world.comm(), engine, &world.watch().progress());
         if (place.rank == 0) print_report(report);

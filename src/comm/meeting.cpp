@@ -11,7 +11,7 @@
 namespace tera {
 namespace {
 
-constexpr std::int64_t magic = 0x7465726174726f35;  // changes with the packets
+constexpr std::int64_t magic = 0x7465726174726f36;  // changes with the packets
 
 std::int64_t random_token() {
     std::random_device source;
@@ -67,6 +67,7 @@ class Gathering {
         line.socket = find_rank_0(deadline, notices);
         Packet hello(Packet::Kind::hello);
         hello.put(magic);
+        hello.put(place_.job);
         hello.put(std::int64_t{place_.size});
         hello.put(std::int64_t{place_.rank});
         hello.put(std::int64_t{settings_.data_port});
@@ -138,7 +139,15 @@ class Gathering {
             const bool comes = hello->kind() == Packet::Kind::hello;
             if ((!comes && hello->kind() != Packet::Kind::cannot_come) || hello->get<std::int64_t>() != magic)
                 throw Error("no rank");
+            const std::string job = hello->get_text();
             const auto size = hello->get<std::int64_t>(), rank = hello->get<std::int64_t>();
+            if (is_other_job(job)) {
+                (void)stranger.send(
+                    failure_packet(cat("the rank 0 at ", meeting_point(), " is of another job, ", place_.job,
+                                       ", and not of ", job, "; choose another MASTER_PORT for one of them"),
+                                   2));
+                throw Error("of another job");
+            }
             if (size != place_.size)
                 refuse_all(cat("rank ", rank, " was started as one of ", size, " ranks, rank 0 as one of ", place_.size,
                                "; WORLD_SIZE must be the same everywhere"),
@@ -160,6 +169,8 @@ class Gathering {
             stranger.socket.close();
         }
     }
+
+    bool is_other_job(const std::string& job) const { return !job.empty() && !place_.job.empty() && job != place_.job; }
 
     /// The first of them is the one that is said. Ranks that come within the patience are still told.
     void note_failure(std::int64_t rank, Packet& packet) {
@@ -320,7 +331,8 @@ Packet failure_packet(const std::string& why, int exit_code) {
 }
 
 Clock::duration seconds(double s) {
-    return std::chrono::duration_cast<Clock::duration>(std::chrono::duration<double>(s));
+    constexpr double years = 1e9;  // more than a clock adds to now without overflow
+    return std::chrono::duration_cast<Clock::duration>(std::chrono::duration<double>(std::min(s, years)));
 }
 
 Notices::Notices(double patience_s)
@@ -347,6 +359,7 @@ void stay_away(const RankPlace& place, const std::string& why) noexcept try {
     const Line line{connect_to(place.address, place.port, deadline), {}, Clock::now(), {}, false};
     Packet packet(Packet::Kind::cannot_come);
     packet.put(magic);
+    packet.put(place.job);
     packet.put(std::int64_t{place.size});
     packet.put(std::int64_t{place.rank});
     packet.put(std::int64_t{::getpid()});

@@ -48,7 +48,28 @@ std::optional<int> number(const Variables& variables, const char* name) {
 int port_of_job(const Variables& variables) {
     const std::uint64_t job = long_number(variables, "SLURM_JOB_ID").value_or(0),
                         step = long_number(variables, "SLURM_STEP_ID").value_or(0);
-    return static_cast<int>(20000 + (job * 7 + step) % 20000);
+    return static_cast<int>(20000 + (job * 6151 + step * 97) % 19997);  // neighbours in both are far from each other
+}
+
+std::string job_of(const Variables& variables, Launcher launcher) {
+    const auto value = [&](const char* name) {
+        const char* text = variables(name);
+        return std::string(text == nullptr ? "" : text);
+    };
+    if (const std::string job = value("TERATRON_JOB"); !job.empty()) return job;
+    if (const std::string run = value("TORCHELASTIC_RUN_ID"); !run.empty() && run != "none") return "torchrun " + run;
+    if (launcher != Launcher::slurm) return "";
+    return cat("Slurm ", value("SLURM_JOB_ID"), ".", value("SLURM_STEP_ID"));
+}
+
+/// RANK and WORLD_SIZE left over from something else would make every process of mpirun a run of its own.
+void look_for_other_ranks(const Variables& variables, const RankPlace& place) {
+    for (const Names& names : launchers) {
+        if (names.launcher != Launcher::open_mpi && names.launcher != Launcher::mpich) continue;
+        if (const auto started = number(variables, names.size); started && *started > place.size)
+            usage_error("WORLD_SIZE is ", place.size, ", but mpirun started ", *started,
+                        " ranks; unset RANK and WORLD_SIZE, or for runs apart from each other ", names.size);
+    }
 }
 
 /// An mpirun within a job of Slurm, whose helpers srun has started.
@@ -92,9 +113,11 @@ RankPlace find_rank_place(const Variables& variables) {
                         names.launcher,
                         {},
                         0,
-                        *rank == 0 ? number(variables, "TERATRON_LISTENER").value_or(-1) : -1};
+                        *rank == 0 ? number(variables, "TERATRON_LISTENER").value_or(-1) : -1,
+                        job_of(variables, names.launcher)};
         if (place.rank >= place.size)
             usage_error(names.rank, "=", place.rank, " is not below ", names.size, "=", place.size);
+        if (names.launcher == Launcher::variables) look_for_other_ranks(variables, place);
         find_meeting_point(variables, place);
         return place;
     }

@@ -10,7 +10,9 @@
 // there are as many ranks as PMI_SIZE then, and not as many tasks.
 // Ranks meet at rank 0: MASTER_ADDR and MASTER_PORT; under srun the first host of the step and a port made from the
 // job's number, where they are not set. mpirun tells its ranks itself. A launcher that chose the port leaves rank 0 the
-// socket, so that nobody takes the port meanwhile: TERATRON_LISTENER is its number.
+// socket, so that nobody takes the port meanwhile: TERATRON_LISTENER is its number. So that ranks of two jobs that meet
+// at one port by mistake are told apart, the job has a name: TERATRON_JOB (of launch local), TORCHELASTIC_RUN_ID, or
+// the step of Slurm.
 #pragma once
 
 #include <functional>
@@ -26,6 +28,7 @@ struct RankPlace {
     std::string address;  ///< of rank 0; empty where the launcher connects the ranks
     int port = 0;
     int listener = -1;  ///< rank 0: a socket that listens there already (TERATRON_LISTENER); -1: none
+    std::string job{};  ///< "": not known
 };
 
 /// The value of a variable, or null.

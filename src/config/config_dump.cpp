@@ -166,8 +166,10 @@ std::vector<ConfigChange> diff_configs(const json& checkpoint, const RunConfig& 
     };
     for (const Field& field : fields()) {
         if (!changed(field.dest)) continue;
-        ConfigChange change{"--" + field.names[0], python_of_json(checkpoint.at(field.dest)),
-                            python_of_json(now.at(field.dest)), false, ""};
+        const auto shown = [&](const json& value) {
+            return python_of_json(field.opposite() && value.is_boolean() ? json(!value.get<bool>()) : value);
+        };
+        ConfigChange change{field.flag(), shown(checkpoint.at(field.dest)), shown(now.at(field.dest)), false, ""};
         judge(field, config, change);
         changes.push_back(change);
     }

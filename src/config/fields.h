@@ -52,6 +52,11 @@ struct Field {
     bool none_when_false = false;  // a switch whose default Python prints as None
     bool untyped = false;          // refused whatever its values are
 
+    /// "--no-data-sharding".
+    std::string flag() const { return "--" + names[0]; }
+    /// Whether the flag's value is the opposite of what it is kept as: --no-data-sharding is kept as data_sharding.
+    bool opposite() const { return !switch_value; }
+
     Field& off() {
         switch_value = false;
         return *this;

@@ -19,6 +19,7 @@
 #include <thread>
 #include <utility>
 
+#include "comm/rendezvous.h"
 #include "comm/tcp.h"
 #include "core/error.h"
 #include "launch/labelled_lines.h"
@@ -40,6 +41,7 @@ struct Child {
     pid_t pid = -1;
     Stream out, err;
     bool running = true, stopped = false;
+    Clock::time_point stopped_at{};
     std::optional<int> end;  ///< its status, until that is told
 };
 
@@ -96,12 +98,12 @@ bool same_file(int a, int b) {
     return ::fstat(a, &of_a) == 0 && ::fstat(b, &of_b) == 0 && of_a.st_dev == of_b.st_dev && of_a.st_ino == of_b.st_ino;
 }
 
-class Launcher {
+class LocalRanks {
   public:
-    explicit Launcher(const LocalLaunch& launch) : launch_(launch) {
+    explicit LocalRanks(const LocalLaunch& launch) : launch_(launch) {
         if (launch_.port == 0) listener_ = listen_on(launch_.port);
     }
-    ~Launcher() {
+    ~LocalRanks() {
         for (Child& child : children_) {
             if (child.running) ::kill(child.pid, SIGKILL), ::waitpid(child.pid, nullptr, 0);
         }
@@ -112,6 +114,7 @@ class Launcher {
         while (anyone_left() || !out_.done() || !err_.done()) {
             wait_for_news();
             if (failed_ && !killed_ && Clock::now() >= kill_at_) kill_the_rest();
+            if (!failed_) give_up_stopped();
         }
         return code_;
     }
@@ -158,6 +161,7 @@ class Launcher {
         set_variable("LOCAL_WORLD_SIZE", std::to_string(launch_.ranks));
         set_variable("MASTER_ADDR", launch_.address);
         set_variable("MASTER_PORT", std::to_string(launch_.port));
+        if (launch_.world == launch_.ranks) set_variable("TERATRON_JOB", job_);
         if (listener_) {
             ::fcntl(listener_.fd(), F_SETFD, 0);
             set_variable("TERATRON_LISTENER", std::to_string(listener_.fd()));
@@ -195,7 +199,8 @@ class Launcher {
                 streams.push_back(s);
             }
         }
-        ::poll(polled.data(), polled.size(), leaving_ ? 50 : -1);
+        const bool stopped = std::any_of(children_.begin(), children_.end(), [](const Child& c) { return c.stopped; });
+        ::poll(polled.data(), polled.size(), leaving_ ? 50 : stopped ? 100 : -1);
         for (PatientOutput* output : {&out_, &err_}) output->clear_news();
         for (std::size_t i = 0; i < polled.size(); ++i) {
             if (streams[i] != nullptr && polled[i].revents != 0) read(*streams[i]);
@@ -230,6 +235,7 @@ class Launcher {
     static void look_at(Child& child) {
         for (int status = 0; child.running && !child.end &&
                              ::waitpid(child.pid, &status, WNOHANG | WUNTRACED | WCONTINUED) == child.pid;) {
+            if (WIFSTOPPED(status) && !child.stopped) child.stopped_at = Clock::now();
             child.stopped = WIFSTOPPED(status);
             if (WIFEXITED(status) || WIFSIGNALED(status)) child.end = status;
         }
@@ -260,6 +266,26 @@ class Launcher {
                 by_signal ? cat(" was killed by signal ", WTERMSIG(status), " (", strsignal(WTERMSIG(status)), ")")
                           : cat(" ended with exit code ", code),
                 stopped_text()));
+    }
+
+    /// One that is stopped for long while others run: they would wait for it.
+    void give_up_stopped() {
+        const auto goes_on = [](const Child& c) { return c.running && !c.stopped; };
+        if (std::none_of(children_.begin(), children_.end(), goes_on)) {  // the run is suspended
+            for (Child& child : children_) child.stopped_at = Clock::now();
+            return;
+        }
+        const auto since = Clock::now() - std::chrono::duration_cast<Clock::duration>(
+                                              std::chrono::duration<double>(launch_.stopped_s));
+        for (const Child& child : children_) {
+            if (!child.running || !child.stopped || child.stopped_at > since) continue;
+            failed_ = true;
+            leave();
+            code_ = 1;
+            say(cat("rank ", child.rank, " is stopped by a signal since ", launch_.stopped_s,
+                    " s, and others wait for it"));
+            return kill_the_rest();
+        }
     }
 
     /// Whoever is stopped fails nothing itself: the others give it up.
@@ -294,6 +320,7 @@ class Launcher {
     PatientOutput& errors() { return one_file_ ? out_ : err_; }
 
     LocalLaunch launch_;
+    const std::string job_ = cat("launch local, process ", ::getpid(), " on ", host_name());
     SignalPipe signals_;
     Socket listener_;  ///< of the port we chose
     std::vector<Child> children_;
@@ -306,6 +333,6 @@ class Launcher {
 
 }  // namespace
 
-int launch_local(const LocalLaunch& launch) { return Launcher(launch).run(); }
+int launch_local(const LocalLaunch& launch) { return LocalRanks(launch).run(); }
 
 }  // namespace tera

@@ -22,6 +22,7 @@ struct LocalLaunch {
     bool labels = true;
     int share_gpus = 0;  ///< > 0: ranks take turns at so many GPUs, and NCCL sees each as a machine of its own
     double grace_s = 5;
+    double stopped_s = 25;  ///< a rank that a signal has stopped for so long, while others run, ends the run
 };
 
 /// Returns when all ranks have ended.

@@ -32,13 +32,17 @@ std::vector<std::int64_t> stage_sizes(const LayerPlanRequest& r) {
     }
     const std::int64_t first = r.first_stage.value_or(0), last = r.last_stage.value_or(0);
     const std::int64_t between = r.stages - (r.first_stage ? 1 : 0) - (r.last_stage ? 1 : 0);
+    const std::string ends = cat(r.first_stage ? cat("--decoder-first-pipeline-num-layers ", first) : "",
+                                 r.first_stage && r.last_stage ? " and " : "",
+                                 r.last_stage ? cat("--decoder-last-pipeline-num-layers ", last) : "");
+    if (between < 0) usage_error(ends, " need two stages; --pipeline-model-parallel-size is ", r.stages);
+    if (first < 0 || last < 0 || first > r.layers || last > r.layers - first)
+        usage_error(ends, ": there are only ", r.layers, " layers");
     const std::int64_t rest = r.layers - first - last;
-    const bool fits =
-        first >= 0 && last >= 0 && rest >= 0 && between >= 0 && (between == 0 ? rest == 0 : rest % between == 0);
-    if (!fits) {
-        usage_error("--decoder-first-pipeline-num-layers ", first, " and --decoder-last-pipeline-num-layers ", last,
-                    " leave ", rest, " of ", r.layers, " layers for ", between, " stages: they must split evenly");
-    }
+    if (between == 0 && rest != 0) usage_error(ends, " leave ", rest, " of ", r.layers, " layers without a stage");
+    if (between > 0 && rest % between != 0)
+        usage_error(ends, " leave ", rest, " of ", r.layers, " layers for ", between,
+                    " stages: they must split evenly");
     std::vector<std::int64_t> sizes(static_cast<std::size_t>(r.stages), between > 0 ? rest / between : 0);
     if (r.first_stage) sizes.front() = first;
     if (r.last_stage) sizes.back() = last;

@@ -3,11 +3,11 @@
 #include <algorithm>
 #include <array>
 #include <nlohmann/json.hpp>
-#include <set>
 #include <string_view>
 
 #include "config/config_dump.h"
 #include "config/fields.h"
+#include "core/build_info.h"
 #include "core/error.h"
 
 namespace tera {
@@ -61,15 +61,6 @@ constexpr std::array places = {"save",
 template <std::size_t n>
 bool in(const std::array<const char*, n>& names, const std::string& name) {
     return std::find(names.begin(), names.end(), name) != names.end();
-}
-
-/// Flags that are accepted and change nothing.
-std::set<std::string> without_effect() {
-    std::set<std::string> names;
-    for (const Field& field : fields()) {
-        if (std::holds_alternative<std::monostate>(field.member)) names.insert(field.dest);
-    }
-    return names;
 }
 
 /// The ids of some samples, from the first to the last: few enough to read them all on every rank.
@@ -128,18 +119,21 @@ void require_agreement(Comm& world, const Exec& exec, const std::vector<Fact>& f
 }
 
 std::vector<Fact> flags_to_share(const RunConfig& config) {
-    std::vector<Fact> facts;
-    const std::set<std::string> idle = without_effect();
-    const nlohmann::json all = config_to_json(config);
-    for (const auto& [name, value] : all.items()) {
-        if (in(free_to_differ, name) || idle.count(name) != 0) continue;
-        std::string flag = "--" + name;
-        std::replace(flag.begin(), flag.end(), '_', '-');
+    using nlohmann::json;
+    const auto text = [](const json& value) { return value.dump(-1, ' ', false, json::error_handler_t::replace); };
+    const json all = config_to_json(config);
+    std::vector<Fact> facts = {{"the build of teratron", version_line()},
+                               {"the kind of model", text(all.at("model_kind"))},
+                               {"the type of weights", text(all.at("params_dtype"))}};
+    for (const Field& field : fields()) {
+        const bool without_effect = std::holds_alternative<std::monostate>(field.member);
+        if (in(free_to_differ, field.dest) || without_effect) continue;
+        const json& value = all.at(field.dest);
         const bool nothing = value.empty() || (value.is_string() && value.get_ref<const std::string&>().empty());
-        if (in(places, name))
-            facts.push_back({flag, nothing ? "not given" : "given"});
+        if (in(places, field.dest))
+            facts.push_back({field.flag(), nothing ? "not given" : "given"});
         else
-            facts.push_back({flag, value.dump(-1, ' ', false, nlohmann::json::error_handler_t::replace)});
+            facts.push_back({field.flag(), text(field.opposite() ? json(!value.get<bool>()) : value)});
     }
     return facts;
 }

@@ -108,6 +108,10 @@ struct CheckpointLocation {
 /// model: see CheckpointLines::missing(). UsageError if the tracker is unreadable or names what is not there.
 std::optional<CheckpointLocation> find_checkpoint(const std::string& folder, std::optional<std::int64_t> step = {});
 
+/// What tells one checkpoint from another, wherever they lie: the checksum of its state, which holds those of its
+/// files, or without one that of the beginnings of all tensors.
+std::string checkpoint_fingerprint(const CheckpointLocation& location);
+
 /// The numbers of a checkpoint without its tensors. UsageError if it has none (model files only).
 CheckpointState read_checkpoint_state(const CheckpointLocation& location);
 

@@ -1,9 +1,12 @@
 // What --load DIR means, and Megatron's lines about it.
+#include <algorithm>
 #include <cctype>
 #include <cstdio>
 #include <filesystem>
+#include <span>
 
 #include "core/error.h"
+#include "io/crc32c.h"
 #include "io/json_file.h"
 #include "io/safetensors.h"
 #include "train/checkpoint.h"
@@ -89,6 +92,26 @@ std::optional<CheckpointLocation> find_checkpoint(const std::string& folder, std
     CheckpointLocation location = location_of(folder, folder);
     if (location.has_state) location.iteration = read_checkpoint_state(location).iteration;
     return location;
+}
+
+std::string checkpoint_fingerprint(const CheckpointLocation& location) {
+    const auto sum = [](std::uint32_t before, const std::string& text) {
+        return crc32c(before, std::as_bytes(std::span(text)));
+    };
+    if (location.has_state) {
+        const std::string text = read_text_file(location.path + "/training_state/state.json", std::size_t{1} << 30);
+        return cat("that of iteration ", location.iteration, " with the checksum ", crc32c_text(sum(0, text)));
+    }
+    constexpr std::uint64_t beginning = 256;
+    const SafetensorsSet model(location.path, "model");
+    std::uint32_t crc = 0;
+    for (const std::string& name : model.names()) {
+        const SafetensorsSet::Found found = model.find(name);
+        std::vector<std::byte> bytes(static_cast<std::size_t>(std::min(beginning, found.entry->bytes)));
+        found.file->read(*found.entry, 0, bytes);
+        crc = crc32c(sum(crc, cat(name, " ", found.entry->bytes)), bytes);
+    }
+    return cat("a model of ", model.names().size(), " tensors with the checksum ", crc32c_text(crc));
 }
 
 CheckpointState read_checkpoint_state(const CheckpointLocation& location) {

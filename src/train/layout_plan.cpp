@@ -45,19 +45,65 @@ double pipeline_bubble(const RunConfig& config, std::int64_t micro_batches) {
     return pipeline_bubble(stages, config.virtual_pipeline_model_parallel_size.value_or(1), micro_batches);
 }
 
+namespace {
+
+/// Two steps of which one is twice as long, both long enough to fill the pipeline, tell what a longer one sends and
+/// keeps, once the longer of them keeps no more: every micro-batch, or with interleaving every group of them, sends as
+/// much.
+class LongStep {
+  public:
+    LongStep(const RunConfig& config, std::int64_t micro_batches)
+        : micro_batches_(micro_batches),
+          group_(std::max(config.pipeline_model_parallel_size, config.microbatch_group_size_per_vp_stage.value_or(0))) {
+    }
+
+    template <class Plan>
+    MemoryPlan plan(const Plan& of) const {
+        const std::int64_t rest = micro_batches_ % group_;
+        std::int64_t groups = 4;
+        if (micro_batches_ <= 2 * groups * group_ + rest) return of(micro_batches_);
+        for (MemoryPlan some = of(groups * group_ + rest);; groups *= 2) {
+            if (micro_batches_ <= 2 * groups * group_ + rest) return of(micro_batches_);
+            MemoryPlan more = of(2 * groups * group_ + rest);
+            if (some.total() == more.total()) return grown(some, more, groups);
+            some = std::move(more);
+        }
+    }
+
+  private:
+    /// `some` is of so many groups, `all` of twice as many.
+    MemoryPlan grown(const MemoryPlan& some, MemoryPlan all, std::int64_t groups) const {
+        const std::int64_t further = micro_batches_ / group_ - groups;
+        for (auto& [what, sent] : all.sent) {
+            const Traffic& before = some.sent.at(what);
+            sent.bytes =
+                before.bytes + (sent.bytes - before.bytes) / static_cast<double>(groups) * static_cast<double>(further);
+            sent.calls = before.calls + (sent.calls - before.calls) / groups * further;
+        }
+        return all;
+    }
+
+    std::int64_t micro_batches_, group_;
+};
+
+}  // namespace
+
 LayoutPlan plan_stages(const RunConfig& config, std::int64_t true_vocab, std::int64_t micro_batches,
                        const std::vector<int>& stages) {
     const Engine engine = engine_to_plan_for(config.device);
     engine.set_deterministic(config.deterministic_mode);
     ThreadPool pool(1);
     const MeshShape shape = mesh_shape_from(config);
+    const LongStep step(config, micro_batches);
     LayoutPlan plan;
     plan.device = engine.name();
     for (const int stage : stages) {
-        const std::unique_ptr<Comm> world = make_paper_comm(rank_at(shape, {.pp = stage}), shape.size());
-        const Mesh mesh(shape, *world);
-        Workspace dry(engine, pool, Arena::Kind::counting);
-        plan.stages.push_back(plan_memory(config, true_vocab, dry, mesh, micro_batches));
+        plan.stages.push_back(step.plan([&](std::int64_t count) {
+            const std::unique_ptr<Comm> world = make_paper_comm(rank_at(shape, {.pp = stage}), shape.size());
+            const Mesh mesh(shape, *world);
+            Workspace dry(engine, pool, Arena::Kind::counting);
+            return plan_memory(config, true_vocab, dry, mesh, count);
+        }));
     }
     plan.bubble = pipeline_bubble(config, micro_batches);
     return plan;

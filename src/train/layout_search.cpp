@@ -103,8 +103,8 @@ class Search {
         vocab_ = find_vocab_size(on_one).size;
         work_ = work_of_sample(with_vocabulary(on_one));
         const std::int64_t N = request_.gpus;
-        for (const std::int64_t tp :
-             divisors(N, std::min<std::int64_t>(request_.gpus_per_node, base_.num_attention_heads))) {
+        for (const std::int64_t tp : divisors(N, base_.num_attention_heads)) {
+            if (!within_node(tp)) continue;
             for (const std::int64_t pp : divisors(N / tp, base_.num_layers)) {
                 for (const std::int64_t cp : context_sizes(N / tp / pp))
                     try_micro_batches({.tp = tp, .pp = pp, .cp = cp});
@@ -123,6 +123,10 @@ class Search {
     }
 
   private:
+    bool one_node() const { return request_.gpus <= request_.gpus_per_node; }
+    /// Whether groups of so many neighbours lie in one node each.
+    bool within_node(std::int64_t neighbours) const { return one_node() || request_.gpus_per_node % neighbours == 0; }
+
     /// Sharing a sequence pays when it is long.
     std::vector<std::int64_t> context_sizes(std::int64_t ranks) const {
         return divisors(ranks, std::max<std::int64_t>(1, base_.seq_length / 8192));
@@ -276,7 +280,6 @@ class Search {
     double seconds_of(const Candidate& c, const LayoutChoice& choice) const {
         const double flops = flops_per_step(flops_formula_of(choice.config.log_format),
                                             flops_shape(choice.config, choice.config.padded_vocab_size), choice.batch);
-        const bool one_node = request_.gpus <= request_.gpus_per_node;
         const bool full = c.recompute == Candidate::Recompute::full;
         const double compute = flops * (full ? 4.0 / 3 : 1) / (static_cast<double>(request_.gpus) * request_.sustained);
         const auto& sent = choice.plan.fullest().sent;
@@ -284,9 +287,8 @@ class Search {
             const auto at = sent.find(what);
             return at == sent.end() ? 0 : at->second.bytes / (within ? request_.within_node : request_.between_nodes);
         };
-        const bool context_within = c.tp * c.cp <= request_.gpus_per_node;
-        const double busy = compute + time_of("tensor", true) + 0.5 * time_of("context", context_within);
-        return busy / (1 - choice.plan.bubble) + 0.5 * time_of("data", one_node) + time_of("pipeline", one_node);
+        const double busy = compute + time_of("tensor", true) + 0.5 * time_of("context", within_node(c.tp * c.cp));
+        return busy / (1 - choice.plan.bubble) + 0.5 * time_of("data", one_node()) + time_of("pipeline", one_node());
     }
 
     RunConfig given_, base_;

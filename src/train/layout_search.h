@@ -3,7 +3,7 @@
 // so the time of a step alone says nothing.)
 //
 //   compute    model FLOPs / (GPUs · sustained), a third more with full recompute
-//   tensor     bytes sent / link within a node, or between nodes where the group does not fit into one; all waited for
+//   tensor     bytes sent / link within a node, where all of its group are; all waited for
 //   context    the same, half of it hidden behind computing
 //   data       bytes sent / link between nodes (within one if all GPUs are in it), half of it hidden
 //   pipeline   bytes sent / link between nodes, plus the bubble, in which nothing is computed

@@ -85,8 +85,6 @@ void Trainer::set_up() {
         set_up_model();
         set_up_schedules();
         load();
-        agree({{"the iteration found in --load", cat(state_.iteration)},
-               {"whether weights were found in --load", loaded_ ? "yes" : "no"}});
     }
     print_time("after model, optimizer, and learning rate scheduler are built");
     {
@@ -169,6 +167,9 @@ void Trainer::set_up_tokenizer() {
     config_.padded_vocab_size = pad_vocab_size(tokenizer_->vocab_size(), config_.make_vocab_size_divisible_by,
                                                config_.tensor_model_parallel_size);
     print(padded_vocab_line(tokenizer_->vocab_size(), config_.padded_vocab_size));
+    agree({{"the size of the vocabulary", cat(tokenizer_->vocab_size())},
+           {"the tokenizer's id for the end of documents", cat(tokenizer_->eod())},
+           {"the tokenizer's id for padding", cat(tokenizer_->pad().value_or(-1))}});
 }
 
 void Trainer::set_up_model() {
@@ -183,8 +184,9 @@ void Trainer::set_up_model() {
     if (first_copy()) options_.print(parameters_line(place.tp, place.pp, parts_->parameter_count()));
     if (first_copy() && place.tp == 0) {
         for (const ModelSlice& s : slices_of_stage(config_, place.pp)) {
-            options_.print(cat(" > layers on pipeline stage ", place.pp, ": ", s.first, "-", s.first + s.count - 1,
-                               " (", s.count, " of ", config_.num_layers, ")"));
+            options_.print(cat(" > layers on pipeline stage ", place.pp, ": ",
+                               s.count == 0 ? "none" : cat(s.first, "-", s.first + s.count - 1), " (", s.count, " of ",
+                               config_.num_layers, ")"));
         }
     }
     print(cat(" > memory: weights and gradients ", human_bytes(parts_->weights_bytes()), ", optimizer ",
@@ -232,6 +234,10 @@ void Trainer::load() {
         finetune = true;
     }
     loaded_ = where.has_value();
+    if (mesh_->world().size() > 1)
+        agree({{"the iteration found in --load", cat(where ? where->iteration : 0)},
+               {"whether weights were found in --load", where ? "yes" : "no"},
+               {"the checkpoint found", where ? checkpoint_fingerprint(*where) : "none"}});
     if (where) {
         load_from(*where, finetune);
     } else if (config_.exit_on_missing_checkpoint && !config_.load.empty()) {

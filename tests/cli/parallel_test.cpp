@@ -233,6 +233,25 @@ TEST(ParallelTraining, flags_that_place_a_rank_wrongly_are_one_line) {
          .environment = {{"RANK", "1"}, {"WORLD_SIZE", "2"}, {"MASTER_ADDR", "127.0.0.1"}, {"MASTER_PORT", "6000"}}});
 }
 
+TEST(ParallelTraining, launch_flags_out_of_range_are_one_line) {
+    for (const auto& [flag, said] : {std::pair{"--master-port 4294967297", "--master-port 4294967297: give 1 to 65535"},
+                                     {"--master-port 70000", "--master-port 70000: give 1 to 65535"},
+                                     {"--nnodes 4294967296", "--nnodes 4294967296: give 1 to 65536"},
+                                     {"--nnodes 2 --node-rank 2", "--node-rank 2 is not below --nnodes 2"}}) {
+        const Outcome run = teratron(words(std::string("launch local --nproc-per-node 2 ") + flag + " -- " + train));
+        EXPECT_EQ(run.exit_code, 2) << flag;
+        EXPECT_EQ(line_count(run.err), 1u) << run.err;
+        EXPECT_NE(run.err.find(said), std::string::npos) << run.err;
+    }
+}
+
+TEST(ParallelTraining, verify_compares_flags_before_anything_else) {
+    const Outcome one =
+        three_by_hand(verify + "--tensor-model-parallel-size 1 --global-batch-size 18", 2, "--clip-grad 0.5")[0];
+    EXPECT_EQ(one.exit_code, 2) << one.err;
+    EXPECT_NE(one.err.find("--clip-grad is not the same on rank 2"), std::string::npos) << one.err;
+}
+
 TEST(ParallelTraining, what_a_user_can_fix_is_said_and_is_code_2_on_every_rank) {
     const std::string launch = "launch local --nproc-per-node 2 -- ";
     std::string other_data = launch + train;

@@ -4,6 +4,7 @@
 #include <gtest/gtest.h>
 
 #include <chrono>
+#include <map>
 #include <thread>
 
 #include "support/process_ranks.h"
@@ -12,6 +13,7 @@ namespace tera {
 namespace {
 
 std::string rank_0 = "127.0.0.1";  // where ranks look for it
+std::map<int, std::string> jobs;   // by rank
 
 /// Starts rank `rank` of `size` by hand.
 pid_t start(int rank, int size, int port, double timeout_s, int pipe) {
@@ -22,7 +24,7 @@ pid_t start(int rank, int size, int port, double timeout_s, int pipe) {
         WatchSettings s;
         s.timeout_s = timeout_s;
         s.patience_s = 0.3;
-        ProcessWorld world({rank, size, rank, Launcher::variables, rank_0, port}, s);
+        ProcessWorld world({rank, size, rank, Launcher::variables, rank_0, port, -1, jobs[rank]}, s);
     } catch (const UsageError& e) {
         std::fprintf(stderr, "rank %d: %s\n", rank, e.what());
         std::_Exit(2);
@@ -112,6 +114,15 @@ TEST(SlowMeeting, a_program_that_answers_in_rank_0s_place_is_seen) {
     const std::string talks = said_by({{1, 2}}, 10, port);
     answer.join();
     EXPECT_NE(talks.find("what answers at " + where + " is no rank 0 of this program"), talks.npos) << talks;
+}
+
+TEST(Meeting, a_rank_of_another_job_is_turned_away) {
+    jobs = {{0, "A"}, {1, "B"}, {2, ""}};
+    const std::string said = said_by({{0, 4}, {1, 4}, {2, 4}}, 1);
+    jobs.clear();
+    EXPECT_NE(said.find("rank 1: the rank 0 at 127.0.0.1:"), said.npos) << said;
+    EXPECT_NE(said.find(" is of another job, A, and not of B; choose another MASTER_PORT"), said.npos) << said;
+    EXPECT_NE(said.find("rank 0: ranks 1, 3 did not come within 1 s"), said.npos) << said;
 }
 
 TEST(Meeting, the_same_rank_twice_and_another_size_are_refused) {

@@ -6,6 +6,7 @@
 #include "comm/tcp.h"
 
 #include <map>
+#include <set>
 
 #include "support/expect_usage_error.h"
 
@@ -110,9 +111,54 @@ TEST(Rendezvous, numbers_of_jobs_and_steps_may_be_large) {
              {"SLURM_STEP_NODELIST", "n1"},
              {"SLURM_JOB_ID", "4000000000"},
              {"SLURM_STEP_ID", "4294967294"}};
-    EXPECT_EQ(place_with(step).port, 20000 + static_cast<int>((4000000000 * 7 + 4294967294) % 20000));
+    EXPECT_EQ(place_with(step).port, 20000 + static_cast<int>((4000000000 * 6151 + 4294967294 * 97) % 19997));
     step["SLURM_PROCID"] = "4294967296";
     expect_usage_error([&] { place_with(step); }, {"SLURM_PROCID=4294967296"});
+}
+
+TEST(Rendezvous, ports_of_neighbouring_jobs_and_steps_differ) {
+    std::set<int> ports;
+    for (int job = 1000; job < 1020; ++job)
+        for (int step = 0; step < 20; ++step)
+            ports.insert(place_with({{"SLURM_PROCID", "1"},
+                                     {"SLURM_STEP_NUM_TASKS", "2"},
+                                     {"SLURM_STEP_NODELIST", "n1"},
+                                     {"SLURM_JOB_ID", std::to_string(job)},
+                                     {"SLURM_STEP_ID", std::to_string(step)}})
+                             .port);
+    EXPECT_EQ(ports.size(), 400u);
+    EXPECT_LT(*ports.rbegin(), 40000);
+}
+
+TEST(Rendezvous, jobs_have_names) {
+    Set ranks{{"RANK", "1"}, {"WORLD_SIZE", "2"}, {"MASTER_ADDR", "a"}, {"MASTER_PORT", "6000"}};
+    EXPECT_EQ(place_with(ranks).job, "");
+    ranks["TORCHELASTIC_RUN_ID"] = "none";  // torchrun's when none was given
+    EXPECT_EQ(place_with(ranks).job, "");
+    ranks["TORCHELASTIC_RUN_ID"] = "abc";
+    EXPECT_EQ(place_with(ranks).job, "torchrun abc");
+    ranks["TERATRON_JOB"] = "mine";
+    EXPECT_EQ(place_with(ranks).job, "mine");
+    EXPECT_EQ(place_with({{"SLURM_PROCID", "1"},
+                          {"SLURM_STEP_NUM_TASKS", "2"},
+                          {"SLURM_STEP_NODELIST", "n1"},
+                          {"SLURM_JOB_ID", "12"},
+                          {"SLURM_STEP_ID", "3"}})
+                  .job,
+              "Slurm 12.3");
+}
+
+TEST(Rendezvous, variables_that_deny_the_ranks_of_mpirun_are_refused) {
+    Set both{{"RANK", "0"},
+             {"WORLD_SIZE", "1"},
+             {"OMPI_COMM_WORLD_RANK", "1"},
+             {"OMPI_COMM_WORLD_SIZE", "2"},
+             {"OMPI_COMM_WORLD_LOCAL_RANK", "1"}};
+    expect_usage_error([&] { place_with(both); }, {"WORLD_SIZE is 1", "mpirun started 2", "OMPI_COMM_WORLD_SIZE"});
+    both["WORLD_SIZE"] = "16";  // mpirun has started launchers
+    both["MASTER_ADDR"] = "a";
+    both["MASTER_PORT"] = "6000";
+    EXPECT_EQ(place_with(both).size, 16);
 }
 
 TEST(Rendezvous, a_batch_script_of_slurm_is_no_rank) {

@@ -128,6 +128,14 @@ TEST(ConfigDiff, ShowsValuesAsPythonDoes) {
     EXPECT_EQ(changes[1].new_value, "2e-05");
 }
 
+TEST(ConfigDiff, AFlagThatTurnsSomethingOffIsShownAsTheFlag) {
+    const std::vector<ConfigChange> changes = diff_configs(config_to_json(valid("")), valid("--no-data-sharding"));
+    ASSERT_EQ(changes.size(), 1u);
+    EXPECT_EQ(changes[0].name, "--no-data-sharding");
+    EXPECT_EQ(changes[0].old_value, "False");
+    EXPECT_EQ(changes[0].new_value, "True");
+}
+
 TEST(ConfigDiff, SaysWhatChanges) {
     const auto reason = [](const std::string& flags) {
         const std::vector<ConfigChange> changes = diff_configs(config_to_json(valid("")), valid(flags));

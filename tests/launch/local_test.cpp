@@ -18,11 +18,12 @@ namespace {
 /// The launcher in a process of its own, with what it writes.
 class Launched {
   public:
-    Launched(int ranks, const std::string& script, double grace_s = 5) {
+    Launched(int ranks, const std::string& script, double grace_s = 5, double stopped_s = 60) {
         LocalLaunch launch;
         launch.command = {"/bin/sh", "-c", script};
         launch.ranks = launch.world = ranks;
         launch.grace_s = grace_s;
+        launch.stopped_s = stopped_s;
         if (::pipe(out_) != 0 || ::pipe(err_) != 0) std::abort();
         pid_ = ::fork();
         if (pid_ == 0) {
@@ -142,6 +143,28 @@ TEST(LaunchLocal, a_rank_that_goes_on_again_is_not_called_stopped) {
         0.1);
     EXPECT_EQ(run.wait(), 7);
     EXPECT_NE(run.err.find("launch: rank 0 ended with exit code 7\n"), std::string::npos) << run.err;
+}
+
+TEST(LaunchLocal, a_rank_that_stays_stopped_ends_the_run) {
+    Launched run(3, "if [ $RANK = 1 ]; then kill -STOP $$; fi; exec sleep 100", 5, 0.3);
+    EXPECT_EQ(run.wait(), 1);
+    EXPECT_NE(run.err.find("launch: rank 1 is stopped by a signal since 0.3 s"), std::string::npos) << run.err;
+    EXPECT_NE(run.err.find("launch: killing what is left: rank 0, 1, 2\n"), std::string::npos) << run.err;
+}
+
+TEST(LaunchLocal, a_pause_of_all_ranks_is_none_of_its_business) {
+    Launched run(2, "(sleep 1; kill -CONT $$) & kill -STOP $$; echo on", 5, 0.3);
+    EXPECT_EQ(run.wait(), 0) << run.err;
+    EXPECT_EQ(sorted_lines(run.out), (std::vector<std::string>{"0: on", "1: on"}));
+}
+
+TEST(LaunchLocal, ranks_of_one_job_know_its_name) {
+    Launched run(2, "echo \"$TERATRON_JOB\"");
+    EXPECT_EQ(run.wait(), 0);
+    const auto lines = sorted_lines(run.out);
+    ASSERT_EQ(lines.size(), 2u);
+    EXPECT_EQ(lines[0].substr(3), lines[1].substr(3));
+    EXPECT_GT(lines[0].size(), 10u);
 }
 
 TEST(LaunchLocal, others_may_leave_by_themselves) {

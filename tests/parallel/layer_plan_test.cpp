@@ -2,6 +2,8 @@
 
 #include <gtest/gtest.h>
 
+#include <limits>
+
 #include "core/error.h"
 #include "support/expect_usage_error.h"
 
@@ -61,6 +63,29 @@ TEST(LayerPlan, TakesTheEndsAsGiven) {
     EXPECT_EQ(plan_layers(r).layers_per_stage(), (Counts{3, 2}));
     r.last_stage = 1;  // 4 of 5 layers: the silent loss users fear most
     EXPECT_THROW(plan_layers(r), UsageError);
+}
+
+TEST(LayerPlan, SaysWhatIsWrongWithEndsByTheFlagsGiven) {
+    const auto said = [](std::int64_t stages, std::optional<std::int64_t> first, std::optional<std::int64_t> last) {
+        LayerPlanRequest r = request(8, stages);
+        r.first_stage = first;
+        r.last_stage = last;
+        try {
+            plan_layers(r);
+        } catch (const UsageError& e) {
+            return std::string(e.what());
+        }
+        return std::string();
+    };
+    const std::int64_t most = std::numeric_limits<std::int64_t>::max();
+    EXPECT_EQ(said(4, 4, {}),
+              "--decoder-first-pipeline-num-layers 4 leave 4 of 8 layers for 3 stages: they must split evenly");
+    EXPECT_EQ(said(2, 3, 4),
+              "--decoder-first-pipeline-num-layers 3 and --decoder-last-pipeline-num-layers 4 leave 1 of 8 layers "
+              "without a stage");
+    EXPECT_EQ(said(4, {}, 9), "--decoder-last-pipeline-num-layers 9: there are only 8 layers");
+    EXPECT_NE(said(4, most, most).find("there are only 8 layers"), std::string::npos);
+    EXPECT_NE(said(1, 4, 4).find("need two stages; --pipeline-model-parallel-size is 1"), std::string::npos);
 }
 
 TEST(LayerPlan, InterleavesUnevenEnds) {

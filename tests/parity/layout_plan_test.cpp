@@ -162,6 +162,29 @@ TEST(LayoutPlan, a_rank_keeps_as_many_micro_batches_as_its_stage_has_after_it) {
     EXPECT_EQ(&plan.fullest(), &plan.stages[0]);
 }
 
+TEST(LayoutPlan, a_long_step_is_planned_by_two_short_ones_and_exactly) {
+    ThreadPool pool(1);
+    for (const auto& [flags, ranks] :
+         {std::pair{"--pipeline-model-parallel-size 4", 4},
+          {"--tensor-model-parallel-size 2 --sequence-parallel", 4},
+          {"--pipeline-model-parallel-size 2 --num-layers-per-virtual-pipeline-stage 1", 4},
+          {"--pipeline-model-parallel-size 2 --context-parallel-size 2 --use-distributed-optimizer", 8},
+          {"--pipeline-model-parallel-size 2 --defer-embedding-wgrad-compute", 2}}) {
+        RunConfig config = config_of(flags, ranks);
+        const LayoutPlan plan = plan_layout(config, vocab, 96);
+        const MeshShape shape = mesh_shape_from(config);
+        for (std::size_t stage = 0; stage < plan.stages.size(); ++stage) {
+            const auto world = make_paper_comm(rank_at(shape, {.pp = static_cast<int>(stage)}), shape.size());
+            const Mesh mesh(shape, *world);
+            const Engine engine;
+            Workspace dry(engine, pool, Arena::Kind::counting);
+            const MemoryPlan whole = plan_memory(config, vocab, dry, mesh, 96);
+            EXPECT_EQ(plan.stages[stage].total(), whole.total()) << flags;
+            EXPECT_EQ(plan.stages[stage].sent, whole.sent) << flags;
+        }
+    }
+}
+
 TEST(LayoutPlan, the_bubble_is_that_at_the_pace_of_the_slowest_stage) {
     const auto bubble = [](const std::string& flags) {
         RunConfig config = config_of("--pipeline-model-parallel-size 4 " + flags, 4);
@@ -291,6 +314,20 @@ TEST(LayoutSearch, layers_that_do_not_split_evenly_get_uneven_stages) {
     validate_and_derive(again, 4);
     again.padded_vocab_size = four->config.padded_vocab_size;
     EXPECT_EQ(pipeline_bubble(again, four->micro_batches), four->plan.bubble) << four->flags;
+}
+
+TEST(LayoutSearch, tensor_groups_lie_within_nodes) {
+    for (const std::int64_t per_node : {3, 5, 6}) {
+        const auto found = search_layouts(to_search_for("--global-batch-size 120"),
+                                          {.gpus = 30, .gpus_per_node = per_node, .memory_gib = 80, .most = 1000});
+        ASSERT_FALSE(found.empty());
+        for (const LayoutChoice& c : found) EXPECT_EQ(per_node % c.config.tensor_model_parallel_size, 0) << c.flags;
+    }
+    bool any = false;
+    for (const LayoutChoice& c : search_layouts(to_search_for("--global-batch-size 16"),
+                                                {.gpus = 4, .gpus_per_node = 6, .memory_gib = 80, .most = 1000}))
+        any = any || c.config.tensor_model_parallel_size == 4;
+    EXPECT_TRUE(any) << "all four are in one node";
 }
 
 TEST(LayoutSearch, a_large_vocabulary_makes_the_last_stage_short) {

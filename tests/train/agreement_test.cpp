@@ -63,6 +63,8 @@ TEST(Agreement, FlagsMustBeTheSameAndPlacesNeedNot) {
           "--save s --save-interval 2", "--load elsewhere", "--dataloader-type cyclic"})
         EXPECT_NE(line_of_rank_1(refused).find("on this rank, and something else on rank 0"), std::string::npos)
             << refused << ": " << line_of_rank_1(refused);
+    EXPECT_EQ(line_of_rank_1("--no-data-sharding").find("--no-data-sharding is true on this rank"), 0U)
+        << line_of_rank_1("--no-data-sharding");
 }
 
 /// One sample.

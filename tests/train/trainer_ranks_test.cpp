@@ -268,6 +268,61 @@ TEST_F(TrainerOnRanks, what_one_rank_finds_all_must_find) {
     EXPECT_NE(refusal(here, "--data-path " + folder + "/41 ").find("the train data"), std::string::npos);
 }
 
+TEST_F(TrainerOnRanks, other_weights_or_another_vocabulary_on_one_rank_are_refused) {
+    namespace fs = std::filesystem;
+    const auto refusal = [&](const std::string& of_all, const std::string& of_the_last) -> std::string {
+        try {
+            run_on(2, of_all, of_the_last);
+        } catch (const UsageError& e) {
+            return e.what();
+        }
+        return "nothing was refused";
+    };
+    for (const char* seed : {"1", "2"}) {
+        const std::string save = folder + "/ck" + seed;
+        run_on(2, cat("--seed ", seed, " --exit-interval 2 --save-interval 2 --save ", save, " "));
+        fs::copy(save, save + "_moved", fs::copy_options::recursive);
+        fs::copy(save + "/iter_0000002", folder + "/model" + seed);
+    }
+    const auto load = [&](const std::string& name) { return "--finetune --load " + folder + "/" + name + " "; };
+    EXPECT_TRUE(run_on(2, load("ck1"), load("ck1_moved")).leader.finished) << "only elsewhere";
+    EXPECT_TRUE(run_on(2, load("model1")).leader.finished);
+    for (const char* kind : {"ck", "model"})
+        EXPECT_NE(refusal(load(cat(kind, 1)), load(cat(kind, 2))).find("the checkpoint found is "), std::string::npos)
+            << kind;
+    const auto vocabulary = [&](const char* name, const std::string& content) {
+        std::ofstream(folder + "/" + name) << content;
+        std::ofstream(folder + "/merges.txt") << "#version: 0.2\n";
+        return cat("--tokenizer-type GPT2BPETokenizer --merge-file ", folder, "/merges.txt --vocab-file ", folder, "/",
+                   name, " ");
+    };
+    const std::string small = vocabulary("small", R"({"a": 0, "<|endoftext|>": 1})");
+    EXPECT_NE(
+        refusal(small, vocabulary("large", R"({"a": 0, "<|endoftext|>": 1, "b": 2})")).find("the size of the voc"),
+        std::string::npos);
+    EXPECT_NE(refusal(small, vocabulary("turned", R"({"a": 1, "<|endoftext|>": 0})")).find("the end of documents"),
+              std::string::npos);
+}
+
+/// A batch that the ranks cannot share is made smaller, in evaluation too, and what was seen of the validation data is
+/// counted as it was.
+TEST_F(TrainerOnRanks, validation_goes_on_where_it_was_with_a_decreased_batch) {
+    const std::string flags = "--global-batch-size 7 --decrease-batch-size-if-needed --train-iters 6 --eval-iters 1 ",
+                      save = folder + "/ck";
+    const RunRecord whole = run_on(2, flags).leader;
+    EXPECT_EQ(whole.state.consumed_valid_samples, 3 * 6) << "after iterations 3 and 6, and at the end";
+    run_on(2, flags + "--exit-interval 4 --save-interval 4 --save " + save + " ");
+    const RunRecord resumed = run_on(2, flags + "--load " + save + " ").leader;
+    EXPECT_EQ(resumed.state.consumed_valid_samples, whole.state.consumed_valid_samples);
+    const auto last_validation = [](const RunRecord& run) {
+        double loss = 0;
+        for (const nlohmann::json& m : run.metrics)
+            if (m.contains("validation")) loss = number(m["validation"], "lm_loss");
+        return loss;
+    };
+    EXPECT_EQ(last_validation(resumed), last_validation(whole));
+}
+
 TEST_F(TrainerOnRanks, what_does_not_fit_is_refused) {
     const auto refusal = [&](int ranks, const std::string& flags) -> std::string {
         try {
