@@ -258,10 +258,10 @@ bool Trainer::act_on_verdict() {
 void Trainer::evaluate_and_print(Split split, EvalPlace place) {
     interval_.stop_clock();
     timers_.start("evaluate");
-    const std::int64_t of_all_ranks = config_.micro_batch_size * config_.data_parallel_size,
-                       micro_batches = config_.global_batch_size / of_all_ranks,
-                       per_iteration =
-                           micro_batches * of_all_ranks;  // less than asked for if the ranks cannot share it
+    // Fewer samples than asked for where the ranks cannot share the batch (--decrease-batch-size-if-needed).
+    const std::int64_t of_all_ranks = config_.micro_batch_size * config_.data_parallel_size;
+    const std::int64_t micro_batches = config_.global_batch_size / of_all_ranks;
+    const std::int64_t per_iteration = micro_batches * of_all_ranks;
     EvaluationRequest request{config_.eval_iters, micro_batches};
     if (place != EvalPlace::training) {
         print(cat("Evaluating on ", config_.eval_iters * per_iteration, " samples"));
