@@ -23,7 +23,8 @@ constexpr const char* help_text =
     "this\n"
     "process. Started by a launcher, they are its processes: on GPUs over NCCL, or on CPUs (--device cpu).\n";
 
-void print_plan(const VerifyPlan& plan, const char* ranks) {
+void print_plan(const RunConfig& config, const VerifyPlan& plan, const char* ranks) {
+    for (const std::string& notice : config.notices) std::printf("%s\n", notice.c_str());
     const MeshShape& m = plan.layout.mesh;
     const ModelConfig& c = plan.training.model;
     std::printf("> layout: %d ranks = tensor %d%s * context %d * pipeline %d%s * data %d%s\n", m.size(), m.tp,
@@ -60,7 +61,7 @@ void verify_on_threads(const RunConfig& config) {
         usage_error("--world-size ", config.world_size, ": verify runs up to ", most_ranks,
                     " ranks as threads; start more with a launcher");
     const VerifyPlan plan = plan_verification(config);
-    print_plan(plan, "f64, each rank a thread");
+    print_plan(config, plan, "f64, each rank a thread");
     print_report(verify_layout(plan));
 }
 
@@ -73,7 +74,8 @@ void verify_on_processes(const RunConfig& config, const RankPlace& place) {
         Arena arena;
         ThreadPool pool(1);
         require_agreement(world.comm(), {Device::cpu, &arena, &pool}, flags_to_share(config));
-        if (place.rank == 0) print_plan(plan, gpu ? "f64, each rank a process with a GPU" : "f64, each rank a process");
+        if (place.rank == 0)
+            print_plan(config, plan, gpu ? "f64, each rank a process with a GPU" : "f64, each rank a process");
         const VerifyReport report = verify_layout(plan, world.comm(), engine, &world.watch().progress());
         if (place.rank == 0) print_report(report);
         world.comm().barrier();

@@ -245,6 +245,12 @@ TEST(ParallelTraining, launch_flags_out_of_range_are_one_line) {
     }
 }
 
+TEST(ParallelTraining, verify_says_which_flags_change_nothing) {
+    const Outcome run = teratron(words(verify + "--world-size 2 --tp-comm-overlap"));
+    EXPECT_EQ(run.exit_code, 0) << run.err;
+    EXPECT_NE(run.out.find("--tp-comm-overlap"), std::string::npos) << run.out;
+}
+
 TEST(ParallelTraining, verify_compares_flags_before_anything_else) {
     const Outcome one =
         three_by_hand(verify + "--tensor-model-parallel-size 1 --global-batch-size 18", 2, "--clip-grad 0.5")[0];
