@@ -12,6 +12,7 @@
 #include "cli/process.h"
 #include "core/error.h"
 #include "data/indexed_dataset_writer.h"
+#include "support/words.h"
 
 namespace tera::test {
 namespace {
@@ -44,41 +45,17 @@ class BadInput : public testing::Test {
 
     std::string at(const std::string& name) const { return (folder_ / name).string(); }
     Words pretrain() const {
-        return {"pretrain",
-                "gpt",
-                "--num-layers",
-                "1",
-                "--hidden-size",
-                "16",
-                "--num-attention-heads",
-                "2",
-                "--seq-length",
-                "8",
-                "--max-position-embeddings",
-                "8",
-                "--micro-batch-size",
-                "2",
-                "--global-batch-size",
-                "4",
-                "--train-iters",
-                "4",
-                "--lr",
-                "0.001",
-                "--tokenizer-type",
-                "NullTokenizer",
-                "--vocab-size",
-                "100",
-                "--log-interval",
-                "1",
-                "--eval-iters",
-                "0"};
+        return words(
+            "pretrain gpt --num-layers 1 --hidden-size 16 --num-attention-heads 2 --seq-length 8 "
+            "--max-position-embeddings 8 --micro-batch-size 2 --global-batch-size 4 --train-iters 4 --lr 0.001 "
+            "--tokenizer-type NullTokenizer --vocab-size 100 --log-interval 1 --eval-iters 0");
     }
     Words with_data() const { return pretrain() + Words{"--data-path", at("data"), "--split", "100,0,0"}; }
     Words saving() const { return with_data() + Words{"--save", at("save"), "--save-interval", "2"}; }
 
     /// The promise of this file.
-    static void expect_refused(const Words& words, const std::string& part, const RunOptions& options = {}) {
-        const Outcome run = teratron(words, options);
+    static void expect_refused(const Words& command, const std::string& part, const RunOptions& options = {}) {
+        const Outcome run = teratron(command, options);
         EXPECT_FALSE(run.timed_out);
         EXPECT_EQ(run.exit_code, 2) << "signal " << run.signal << "\n" << run.err;
         EXPECT_EQ(line_count(run.err), 1u) << run.err;

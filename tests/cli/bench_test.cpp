@@ -4,42 +4,20 @@
 #include <nlohmann/json.hpp>
 
 #include "cli/process.h"
+#include "support/words.h"
 
 namespace tera::test {
 namespace {
 
 bool contains(const std::string& text, const std::string& part) { return text.find(part) != std::string::npos; }
 
-std::vector<std::string> tiny(std::vector<std::string> more) {
-    std::vector<std::string> words = {"bench",
-                                      "step",
-                                      "gpt",
-                                      "--num-layers",
-                                      "2",
-                                      "--hidden-size",
-                                      "32",
-                                      "--num-attention-heads",
-                                      "4",
-                                      "--seq-length",
-                                      "16",
-                                      "--max-position-embeddings",
-                                      "16",
-                                      "--micro-batch-size",
-                                      "2",
-                                      "--global-batch-size",
-                                      "4",
-                                      "--tokenizer-type",
-                                      "NullTokenizer",
-                                      "--vocab-size",
-                                      "99",
-                                      "--make-vocab-size-divisible-by",
-                                      "4",
-                                      "--device",
-                                      "cpu",
-                                      "--threads",
-                                      "2"};
-    words.insert(words.end(), more.begin(), more.end());
-    return words;
+std::vector<std::string> tiny(const std::vector<std::string>& more) {
+    std::vector<std::string> all = words(
+        "bench step gpt --num-layers 2 --hidden-size 32 --num-attention-heads 4 --seq-length 16 "
+        "--max-position-embeddings 16 --micro-batch-size 2 --global-batch-size 4 --tokenizer-type NullTokenizer "
+        "--vocab-size 99 --make-vocab-size-divisible-by 4 --device cpu --threads 2");
+    all.insert(all.end(), more.begin(), more.end());
+    return all;
 }
 
 TEST(Bench, HelpNamesItsFlags) {

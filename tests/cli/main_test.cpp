@@ -5,6 +5,7 @@
 #include <nlohmann/json.hpp>
 
 #include "cli/process.h"
+#include "support/words.h"
 
 namespace tera::test {
 namespace {
@@ -74,38 +75,12 @@ TEST(Main, TrainingOutlivesItsReader) {
     TemporaryFolder folder;
     RunOptions alone;
     alone.nobody_reads = true;
-    const Outcome run = teratron({"pretrain",
-                                  "gpt",
-                                  "--num-layers",
-                                  "1",
-                                  "--hidden-size",
-                                  "16",
-                                  "--num-attention-heads",
-                                  "2",
-                                  "--seq-length",
-                                  "8",
-                                  "--max-position-embeddings",
-                                  "8",
-                                  "--micro-batch-size",
-                                  "2",
-                                  "--global-batch-size",
-                                  "2",
-                                  "--train-iters",
-                                  "3",
-                                  "--lr",
-                                  "0.001",
-                                  "--mock-data",
-                                  "--tokenizer-type",
-                                  "NullTokenizer",
-                                  "--vocab-size",
-                                  "100",
-                                  "--eval-iters",
-                                  "0",
-                                  "--save",
-                                  folder.path().string(),
-                                  "--save-interval",
-                                  "3"},
-                                 alone);
+    const Outcome run = teratron(
+        words("pretrain gpt --num-layers 1 --hidden-size 16 --num-attention-heads 2 --seq-length 8 "
+              "--max-position-embeddings 8 --micro-batch-size 2 --global-batch-size 2 --train-iters 3 --lr 0.001 "
+              "--mock-data --tokenizer-type NullTokenizer --vocab-size 100 --eval-iters 0 --save-interval 3 --save " +
+              folder.path().string()),
+        alone);
     EXPECT_EQ(run.exit_code, 0) << run.err;
     EXPECT_EQ(read_file(folder / "latest_checkpointed_iteration.txt"), "3");
 }

@@ -4,29 +4,17 @@
 #include <gtest/gtest.h>
 
 #include "config/run_config.h"
+#include "support/words.h"
 
 namespace tera {
 namespace {
 
-RunConfig config_of(std::vector<std::string> more) {
-    std::vector<std::string> words = {"--num-layers",
-                                      "2",
-                                      "--hidden-size",
-                                      "32",
-                                      "--num-attention-heads",
-                                      "4",
-                                      "--seq-length",
-                                      "16",
-                                      "--max-position-embeddings",
-                                      "16",
-                                      "--micro-batch-size",
-                                      "2",
-                                      "--train-iters",
-                                      "5",
-                                      "--lr",
-                                      "1e-3"};
-    words.insert(words.end(), more.begin(), more.end());
-    RunConfig config = parse_run_config(ModelKind::gpt, words, {});
+RunConfig config_of(const std::vector<std::string>& more) {
+    std::vector<std::string> all = words(
+        "--num-layers 2 --hidden-size 32 --num-attention-heads 4 --seq-length 16 --max-position-embeddings 16 "
+        "--micro-batch-size 2 --train-iters 5 --lr 1e-3");
+    all.insert(all.end(), more.begin(), more.end());
+    RunConfig config = parse_run_config(ModelKind::gpt, all, {});
     validate_and_derive(config, 1);
     config.padded_vocab_size = 128;
     return config;
