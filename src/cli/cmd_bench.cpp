@@ -2,11 +2,13 @@
 #include <unistd.h>
 
 #include <cstdio>
+#include <filesystem>
 #include <fstream>
 #include <nlohmann/json.hpp>
 
 #include "cli/commands.h"
 #include "config/arg_parser.h"
+#include "config/fields.h"
 #include "config/run_config.h"
 #include "core/error.h"
 #include "train/bench_report.h"
@@ -38,6 +40,11 @@ int parse_count(const std::string& text, const std::string& flag) {
     return static_cast<int>(n);
 }
 
+std::string file_of(const std::string& text) {
+    if (text.empty()) usage_error("--json needs a file");
+    return text;
+}
+
 BenchArgs split_arguments(const std::vector<std::string>& args) {
     BenchArgs out;
     for (std::size_t i = 0; i < args.size(); ++i) {
@@ -57,20 +64,30 @@ BenchArgs split_arguments(const std::vector<std::string>& args) {
         else if (flag == "--steps")
             out.options.steps = parse_count(value(), flag);
         else if (flag == "--json")
-            out.json = value();
+            out.json = file_of(value());
         else
             out.training.push_back(args[i]);
     }
     return out;
 }
 
-/// Opened before minutes are spent on measuring.
-std::ofstream open_json(const std::string& path) {
-    std::ofstream out;
-    if (path.empty()) return out;
-    out.open(path);
-    if (!out) usage_error("--json ", path, ": cannot be written");
-    return out;
+/// Before minutes are spent on measuring; what is there stays.
+void check_writable(const std::string& path) {
+    const bool was_there = std::filesystem::exists(path);
+    if (!std::ofstream(path, std::ios::app)) usage_error("--json ", path, ": cannot be written");
+    if (!was_there) std::filesystem::remove(path);
+}
+
+/// Flags of pretrain that a measurement does without.
+void tell_what_is_left_out(const RunConfig& config) {
+    for (const char* dest : {"load", "pretrained_checkpoint", "iterations_to_skip", "rampup_batch_size"}) {
+        if (config.given.count(dest) == 0) continue;
+        for (const Field& field : fields()) {
+            if (field.dest == dest)
+                std::fprintf(stderr, "bench step: %s is left out: random weights, the whole batch\n",
+                             field.flag().c_str());
+        }
+    }
 }
 
 }  // namespace
@@ -93,13 +110,16 @@ int cmd_bench(const CommandArgs& args) {
                     "` counts it already");
     }
     const CommandArgs flags(bench.training.begin() + 2, bench.training.end());
-    std::ofstream json = open_json(bench.json);
+    if (!bench.json.empty()) check_writable(bench.json);
     if (isatty(STDERR_FILENO)) {
         bench.options.progress = [](const std::string& what) { std::fprintf(stderr, "bench: %s\n", what.c_str()); };
     }
-    const BenchResult result = bench_step(parse_run_config(kind, flags, Environment::from_process()), bench.options);
+    const RunConfig config = parse_run_config(kind, flags, Environment::from_process());
+    tell_what_is_left_out(config);
+    const BenchResult result = bench_step(config, bench.options);
     std::printf("%s", bench_text(result, bench.kernels).c_str());
-    if (json.is_open()) {
+    if (!bench.json.empty()) {
+        std::ofstream json(bench.json);
         json << bench_json(result).dump(1) << "\n";
         json.flush();
         if (!json) usage_error("--json ", bench.json, ": cannot be written");

@@ -111,7 +111,9 @@ void judge(const Field& field, const RunConfig& config, ConfigChange& change) {
             }
             return;
         case ResumeRule::training:
-            change.reason = "training goes on with the new value";
+            change.reason = field.dest == "initial_loss_scale" && !config.no_load_optim
+                                ? "the loss scale goes on as the checkpoint has it"
+                                : "training goes on with the new value";
             return;
         case ResumeRule::data:
             change.reason = "the order of samples changes from here on";

@@ -13,6 +13,7 @@ namespace {
 
 constexpr double no_end = std::numeric_limits<double>::max();
 constexpr double tiniest = std::numeric_limits<double>::denorm_min();  // above 0
+constexpr double smallest_f32 = std::numeric_limits<float>::min(), largest_f32 = std::numeric_limits<float>::max();
 constexpr double below_one = 1 - std::numeric_limits<double>::epsilon() / 2;
 constexpr double most_threads = 4096;  // the bound of preprocess --workers too
 
@@ -102,10 +103,11 @@ const std::vector<Range>& ranges() {
          "must be a finite number, not below 0",
          {"lr", "min-lr", "lr-warmup-init", "decoupled-lr", "decoupled-min-lr", "weight-decay", "start-weight-decay",
           "end-weight-decay", "clip-grad", "adam-eps", "ademamix-alpha", "init-method-std"}},
-        {tiniest,
-         no_end,
-         "must be a finite number above 0",
-         {"norm-epsilon", "rope-scaling-factor", "loss-scale", "initial-loss-scale", "min-loss-scale"}},
+        {tiniest, no_end, "must be a finite number above 0", {"norm-epsilon", "rope-scaling-factor"}},
+        {smallest_f32,
+         largest_f32,
+         "must be a finite number above 0 that fp32 can hold",
+         {"loss-scale", "initial-loss-scale", "min-loss-scale"}},
         {0,
          below_one,
          "must be at least 0 and less than 1",

@@ -1,5 +1,7 @@
 // The checks and derived values of Megatron's argument validation, and a few of ours where Megatron would go on
 // silently with something else than was asked. Each function handles one subject; the order matters only where noted.
+#include <cmath>
+
 #include "config/checks.h"
 #include "config/ranges.h"
 #include "config/run_config.h"
@@ -198,6 +200,8 @@ void derive_optimizer(RunConfig& c) {
 }
 
 void derive_precision(RunConfig& c) {
+    if (!c.profile_timeline.empty() && !c.profile)
+        usage_error("--profile-timeline draws the steps that --profile marks; give that too");
     if (c.fp16 && c.bf16) usage_error("--fp16 and --bf16 exclude each other");
     c.params_dtype = c.fp16 ? "float16" : c.bf16 ? "bfloat16" : "float32";
     if (c.fp16 && !c.loss_scale && c.check_for_nan_in_loss_and_grad) {
@@ -206,12 +210,16 @@ void derive_precision(RunConfig& c) {
             c,
             "WARNING: Setting args.check_for_nan_in_loss_and_grad to False since dynamic loss scaling is being used");
     }
-    if (c.bf16 && c.grad_reduce_in_bf16) {
+    if (c.main_grads_dtype == "bf16") {
+        notice(c, "gradients of weight matrices are accumulated in bf16, all others in fp32 (--main-grads-dtype bf16)");
+    } else if (c.bf16 && c.grad_reduce_in_bf16) {
         c.accumulate_allreduce_grads_in_fp32 = false;
     } else if (c.bf16 && !c.accumulate_allreduce_grads_in_fp32) {
         c.accumulate_allreduce_grads_in_fp32 = true;
         notice(c, "accumulate and all-reduce gradients in fp32 for bfloat16 data type.");
     }
+    if (c.loss_scale_window != std::floor(c.loss_scale_window))
+        usage_error("--loss-scale-window ", c.loss_scale_window, ": must be a whole number of iterations");
     if (c.main_grads_dtype == "bf16" && !c.bf16) usage_error("--main-grads-dtype bf16 needs --bf16");
     if (c.grad_reduce_in_bf16 && !c.bf16) usage_error("--grad-reduce-in-bf16 needs --bf16");
     if (c.fp16_lm_cross_entropy && !c.fp16) usage_error("--fp16-lm-cross-entropy needs --fp16");

@@ -244,10 +244,4 @@ inline unsigned blocks_for(std::int64_t n, std::int64_t per_block, std::int64_t 
     return static_cast<unsigned>(std::min(most, std::max<std::int64_t>(1, (n + per_block - 1) / per_block)));
 }
 
-/// dispatch_float with the device's own type.
-template <class F>
-void dispatch_device(DType t, const F& f) {
-    dispatch_float(t, [&](auto zero) { f(decltype(zero){}); });
-}
-
 }  // namespace tera::ops::cuda

@@ -41,7 +41,6 @@ class BatchSchedule {
     StepBatch at(std::int64_t consumed) const;
     /// Of the full global batch.
     StepBatch full() const { return at(ramp_ ? ramp_->samples + 1 : 0); }
-    bool ramps() const { return ramp_.has_value(); }
     /// The batches on the way up and the full one. UsageError if any does not divide.
     std::vector<StepBatch> every_batch() const;
 

@@ -58,6 +58,9 @@ std::string speed_text(const BenchResult& r) {
     out += line("  MFU, causal count", mfu_text(r, r.flops_causal));
     out += line("  MFU, full count", mfu_text(r, r.flops_full));
     out += line("  loss", format_text("%.4f in the first step, %.4f in the last", r.first_loss, r.last_loss));
+    if (r.skipped_steps > 0)
+        out += line("  skipped", cat(r.skipped_steps, " of ", r.step_seconds.size(),
+                                     " timed steps updated nothing: the loss scale was too high; try more --warmup"));
     out +=
         line("  first step", format_text("done %.2f s after the process began: program loaded %.2f, device open %.2f, "
                                          "model built %.2f",
@@ -234,6 +237,7 @@ nlohmann::json bench_json(const BenchResult& r) {
         {"mfu_full", mfu(r.flops_full)},
         {"first_loss", r.first_loss},
         {"last_loss", r.last_loss},
+        {"skipped_steps", r.skipped_steps},
         {"start_s",
          {{"loaded", r.loaded_at}, {"device", r.device_at}, {"model", r.model_at}, {"first_step", r.first_step_at}}},
         {"ceilings", ceilings_json(r.ceilings)},

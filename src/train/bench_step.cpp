@@ -5,6 +5,7 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <cctype>
 #include <chrono>
 #include <fstream>
 #include <random>
@@ -138,6 +139,8 @@ class StepBench {
     std::optional<Pipeline> plain_pipeline_, timed_pipeline_;
     std::optional<TrainStep> plain_step_, timed_step_;
     std::int64_t steps_done_ = 0;
+    bool skipped_ = false, scale_falls_ = false;  ///< the last step; any
+    int settled_ = 0;                             ///< steps since the last that was skipped
 };
 
 BenchResult StepBench::run() {
@@ -170,7 +173,7 @@ void StepBench::set_up() {
     result_.planned = plan.total();
     upload_bytes_ = plan.batches;
     parts_.emplace(config(), vocab.size, *workspace_, plan);
-    result_.micro_batches = make_batch_schedule(config()).at(0).micro_batches;
+    result_.micro_batches = make_batch_schedule(config()).full().micro_batches;
     batches_.emplace(config(), vocab.size, std::clamp<std::int64_t>(2 * result_.micro_batches, 2, 16));
     const auto make = [&](std::optional<Pipeline>& pipeline, std::optional<TrainStep>& step, Timers& timers) {
         pipeline.emplace(Pipeline::Parts{parts_->chunks(), parts_->mesh(), *workspace_, *upload_, timers});
@@ -197,10 +200,13 @@ void StepBench::describe() {
 }
 
 void StepBench::step(TrainStep& one) {
-    const StepRates rates{*config().lr, config().weight_decay};
+    const StepRates rates{*config().lr, config().weight_decay, config().decoupled_lr.value_or(-1)};
     const StepOutcome outcome =
         one.run([&]() -> const MicroBatch& { return batches_->next(); }, result_.micro_batches, rates, ++steps_done_);
     result_.last_loss = outcome.mean_loss();
+    skipped_ = outcome.skipped;
+    settled_ = skipped_ ? 0 : settled_ + 1;
+    scale_falls_ = scale_falls_ || skipped_;
 }
 
 // A step returns when its loss is known, while the device still updates the weights; the next one's work queues up
@@ -211,12 +217,17 @@ void StepBench::time_steps() {
     result_.first_step_at = seconds_since_process_start();
     result_.first_loss = result_.last_loss;
     options_.progress("warm-up");
-    for (int i = 1; i < options_.warmup; ++i) step(*plain_step_);
+    // A loss scale begins high: steps that only lower it do no update.
+    constexpr int most_for_scale = 64, enough = 5;
+    const auto unsettled = [&] { return scale_falls_ && settled_ < enough; };
+    for (int i = 1; i < options_.warmup || (unsettled() && i < options_.warmup + most_for_scale); ++i)
+        step(*plain_step_);
     options_.progress("timed steps");
     for (int i = 0; i < options_.steps; ++i) {
         const auto start = std::chrono::steady_clock::now();
         step(*plain_step_);
         result_.step_seconds.push_back(seconds_since(start));
+        result_.skipped_steps += skipped_;
     }
     engine_->synchronize();
 }
@@ -286,8 +297,14 @@ double BenchResult::median_seconds() const {
 }
 
 double peak_bf16_tflops(const std::string& device_name) {
-    const auto has = [&](const char* part) { return device_name.find(part) != device_name.npos; };
-    if (has("H100") || has("H200")) return 989;
+    const auto has = [&](const std::string& part) {
+        const auto at = device_name.find(part), end = at + part.size();
+        return at != device_name.npos && (end == device_name.size() || std::isdigit(device_name[end]) == 0);
+    };
+    const bool hopper = has("H100") || has("H200");
+    if (hopper && has("PCIe")) return 756;
+    if (hopper && has("NVL")) return 835;
+    if (hopper) return 989;
     if (has("A100")) return 312;
     return 0;
 }

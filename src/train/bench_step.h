@@ -32,6 +32,7 @@ struct BenchResult {
     int threads = 0;
 
     std::vector<double> step_seconds;
+    int skipped_steps = 0;                    ///< of these: the loss scale was too high, and nothing was updated
     double flops_causal = 0, flops_full = 0;  ///< of one step, attention counted once below the diagonal, and whole
     double peak_tflops = 0;                   ///< dense bf16, by the device's name; 0: not known
     double first_loss = 0, last_loss = 0;

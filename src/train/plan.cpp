@@ -162,6 +162,7 @@ RunPlan make_plan(const RunConfig& config, const std::vector<std::int64_t>& at_i
     }
     count_layout(config, plan);
     plan.not_runnable = why_not_runnable(config);
+    if (plan.not_runnable.empty()) plan.not_runnable = plan.layout_missing;
     return plan;
 }
 

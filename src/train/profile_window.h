@@ -31,8 +31,10 @@ class ProfileWindow {
         return open_ = true;
     }
     /// True if it closes now.
-    bool after_step(std::int64_t done) {
-        if (!open_ || done < last_) return false;
+    bool after_step(std::int64_t done) { return done >= last_ && close(); }
+    /// Of a run that ends inside the window; true if it was open.
+    bool close() {
+        if (!open_) return false;
         profiler_stop();
         open_ = false;
         return true;

@@ -90,8 +90,12 @@ bool Trainer::train() {
         if (profile_.after_step(state_.iteration)) end_profile();
         const bool evaluate_now = config_.eval_interval > 0 && state_.iteration % config_.eval_interval == 0;
         if (evaluate_now && evaluates(Split::valid)) evaluate_and_print(Split::valid, EvalPlace::training);
-        if (act_on_verdict()) return false;
+        if (act_on_verdict()) {
+            if (profile_.close()) end_profile();
+            return false;
+        }
     }
+    if (profile_.close()) end_profile();
     interval_.stop_clock();
     return true;
 }
@@ -106,7 +110,7 @@ void Trainer::begin_profile() {
     } catch (const std::exception& e) {
         problem = e.what();
     }
-    print(cat("> no timeline: ", problem));
+    options_.print(cat("> no timeline: ", problem));
     trace_.reset();
 }
 

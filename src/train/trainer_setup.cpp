@@ -130,7 +130,9 @@ void Trainer::print_arguments() {
     if (config_.device.empty() && !Engine::why_no_gpu().empty())
         print(cat("> running on the CPU, since there is no GPU to use: ", Engine::why_no_gpu()));
     if (config_.profile && engine_.device() == Device::cpu)
-        print("> --profile marks steps for GPU profilers; on the CPU it changes nothing (perf record sees every step)");
+        print(cat(
+            "> --profile marks steps for GPU profilers; on the CPU it changes nothing (perf record sees every step)",
+            config_.profile_timeline.empty() ? "" : ", and there is no timeline"));
     if (format_ == LogFormat::core_0_12 || format_ == LogFormat::swiss) {
         print("Number of virtual stages per pipeline stage: None");
     }

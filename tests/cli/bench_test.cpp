@@ -20,6 +20,34 @@ std::vector<std::string> tiny(const std::vector<std::string>& more) {
     return all;
 }
 
+/// A dynamic loss scale begins at 2^32, where nothing but the scale would be updated.
+TEST(Bench, TimedStepsInHalfPrecisionUpdateSomething) {
+    const TemporaryFolder folder;
+    const std::string json = (folder / "r.json").string();
+    const Outcome run = teratron(tiny({"--fp16", "--warmup", "1", "--steps", "5", "--lr", "1e-2", "--json", json}));
+    ASSERT_EQ(run.exit_code, 0) << run.err;
+    const auto result = nlohmann::json::parse(read_file(json));
+    EXPECT_EQ(result["skipped_steps"], 0);
+    EXPECT_LT(result["last_loss"].get<double>(), result["first_loss"].get<double>());
+}
+
+TEST(Bench, AnEarlierResultSurvivesAMistake) {
+    const TemporaryFolder folder;
+    const std::string json = (folder / "r.json").string();
+    write_file(json, "old");
+    EXPECT_EQ(teratron(tiny({"--json", json, "--no-such-flag"})).exit_code, 2);
+    EXPECT_EQ(read_file(json), "old");
+    EXPECT_EQ(teratron(tiny({"--json", (folder / "new.json").string(), "--no-such-flag"})).exit_code, 2);
+    EXPECT_FALSE(std::filesystem::exists(folder / "new.json"));
+    EXPECT_EQ(teratron(tiny({"--json="})).exit_code, 2);
+}
+
+TEST(Bench, WhatItLeavesOutIsSaid) {
+    const Outcome run = teratron(tiny({"--load", "/nowhere", "--steps", "1", "--warmup", "1"}));
+    EXPECT_EQ(run.exit_code, 0) << run.err;
+    EXPECT_TRUE(contains(run.err, "--load is left out")) << run.err;
+}
+
 TEST(Bench, HelpNamesItsFlags) {
     for (const std::vector<std::string>& words :
          {std::vector<std::string>{"bench", "--help"}, {"bench", "step", "-h"}, {"bench", "step", "gpt", "--help"}}) {

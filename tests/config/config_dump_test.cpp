@@ -136,6 +136,16 @@ TEST(ConfigDiff, AFlagThatTurnsSomethingOffIsShownAsTheFlag) {
     EXPECT_EQ(changes[0].new_value, "True");
 }
 
+TEST(ConfigDiff, TheLossScaleIsTheCheckpoints) {
+    const auto reason = [](const std::string& more) {
+        return diff_configs(config_to_json(valid("--fp16")), valid("--fp16 --initial-loss-scale 64 " + more))
+            .at(0)
+            .reason;
+    };
+    EXPECT_EQ(reason(""), "the loss scale goes on as the checkpoint has it");
+    EXPECT_EQ(reason("--no-load-optim"), "training goes on with the new value");
+}
+
 TEST(ConfigDiff, SaysWhatChanges) {
     const auto reason = [](const std::string& flags) {
         const std::vector<ConfigChange> changes = diff_configs(config_to_json(valid("")), valid(flags));

@@ -181,7 +181,7 @@ MUTANTS = [
     ("src/train/layout_search.cpp", "return a.tokens_per_second_per_gpu > b.tokens_per_second_per_gpu;", "return a.seconds < b.seconds;", "test_parity", "LayoutSearch*"),
     ("src/train/layout_search.cpp", "number->reset();", "(void)number;", "test_parity", "LayoutSearch*"),
     ("src/train/layout_search.cpp", "check_batches(choice.config);", "", "test_parity", "LayoutSearch*"),
-    ("src/train/layout_search.cpp", "if (idle > least - 1e-9) continue;", "if (idle > -1) continue;", "test_parity", "LayoutSearch*"),
+    ("src/train/layout_search.cpp", "if (idle > least - 1e-9) continue;", "if (idle > least - 1e-9 || least > -1) continue;", "test_parity", "LayoutSearch*"),
     ("src/train/agreement.cpp", "hash.add({reinterpret_cast<const char*>(ids.data()), ids.size() * sizeof ids[0]});", "", "test_train", "Agreement*"),
     ("src/launch/local.cpp", "child.stopped = WIFSTOPPED(status);", "", "test_launch", "*stopped*"),
     ("src/train/trainer_setup.cpp", '{"the checkpoint found", where ? checkpoint_fingerprint(*where) : "none"}', '{"the checkpoint found", "some"}', "test_train", "TrainerOnRanks.other_weights*"),

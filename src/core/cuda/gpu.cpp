@@ -1,5 +1,7 @@
 #include "core/cuda/gpu.h"
 
+#include <dlfcn.h>
+
 #include <algorithm>
 
 #include "core/cuda/check.h"
@@ -66,11 +68,22 @@ int gpu_count() {
     return n;
 }
 
+namespace {
+
+/// CUDA calls a driver that is not there too old.
+std::string driver_problem(cudaError_t status) {
+    if (status == cudaErrorInsufficientDriver && dlopen("libcuda.so.1", RTLD_LAZY | RTLD_LOCAL) == nullptr)
+        return "no NVIDIA driver (libcuda.so.1 not found)";
+    return cudaGetErrorString(status);
+}
+
+}  // namespace
+
 std::string why_no_gpu() {
     int n = 0;
     const cudaError_t status = cudaGetDeviceCount(&n);
     cudaGetLastError();
-    if (status != cudaSuccess) return cudaGetErrorString(status);
+    if (status != cudaSuccess) return driver_problem(status);
     return n > 0 ? "" : "no CUDA device is visible";
 }
 
@@ -80,7 +93,7 @@ Gpu::Gpu(int which) : on_paper(false), device(which) {
     int n = 0;
     if (cudaError_t status = cudaGetDeviceCount(&n); status != cudaSuccess) {
         cudaGetLastError();
-        usage_error("no usable GPU: ", cudaGetErrorString(status), "; install the NVIDIA driver or use --device cpu");
+        usage_error("no usable GPU: ", driver_problem(status), "; install the NVIDIA driver or use --device cpu");
     }
     if (which < 0 || which >= n)
         usage_error("GPU ", which, " asked for, but there are ", n, "; check CUDA_VISIBLE_DEVICES and the local rank");
