@@ -6,11 +6,15 @@ Usage: check_checkpoint.py FOLDER...
 Each folder is a checkpoint that also holds expected.safetensors: tokens [T] (int32) and logits [T, V] (float32), V being
 the padded vocabulary. Prints one line per folder; exits 1 if any differs, or if a weight was missing or left over.
 """
+import os
 import sys
 
-import torch
-from safetensors.torch import load_file
-from transformers import AutoModelForCausalLM
+# Virtual machines announce instructions for bf16 that not all of them have; the reference need not be fast.
+os.environ.setdefault("ONEDNN_MAX_CPU_ISA", "AVX2")
+
+import torch  # noqa: E402
+from safetensors.torch import load_file  # noqa: E402
+from transformers import AutoModelForCausalLM  # noqa: E402
 
 
 def check(folder):
