@@ -213,6 +213,9 @@ TEST(RunConfigRefuse, NumbersThatCannotBeMeant) {
          {"-1", "nan", "inf"}, "must be a finite number, not below 0");
     each({"initial-loss-scale", "loss-scale", "min-loss-scale", "norm-epsilon", "rope-scaling-factor"},
          {"0", "-1", "nan", "inf"}, "must be a finite number above 0");
+    each({"initial-loss-scale", "loss-scale", "min-loss-scale"}, {"1e-50", "1e39"}, "that fp32 can hold");
+    refuses("--loss-scale-window 2.5", {"--loss-scale-window 2.5", "whole number"});
+    refuses("--profile-timeline t", {"--profile-timeline", "--profile marks"});
     each({"adam-beta1", "adam-beta2", "ademamix-beta3", "sgd-momentum", "attention-dropout", "hidden-dropout"},
          {"-0.1", "1", "nan"}, "must be at least 0 and less than 1");
     each({"lr-warmup-fraction"}, {"-0.1", "1.1", "nan"}, "must be from 0 to 1");

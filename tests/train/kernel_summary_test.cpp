@@ -9,6 +9,7 @@
 #include <set>
 #include <sstream>
 
+#include "train/bench_step.h"
 #include "train/profile_window.h"
 
 namespace tera {
@@ -181,6 +182,15 @@ TEST(ProfileWindow, OpensAfterTheFirstAndClosesWithTheLast) {
     EXPECT_EQ(open, "..##..");
 }
 
+TEST(ProfileWindow, ClosesOnceWhenTheRunEndsInside) {
+    ProfileWindow window(2, 4);
+    EXPECT_FALSE(window.close());
+    EXPECT_TRUE(window.before_step(2));
+    EXPECT_TRUE(window.close());
+    EXPECT_FALSE(window.is_open());
+    EXPECT_FALSE(window.close());
+}
+
 TEST(ProfileWindow, OpensLateIfTheFirstStepsWereSkipped) {
     ProfileWindow window(2, 4);
     EXPECT_TRUE(window.before_step(3));
@@ -190,6 +200,15 @@ TEST(ProfileWindow, OpensLateIfTheFirstStepsWereSkipped) {
 }
 
 #endif
+
+TEST(Bench, PeaksAreThoseOfTheMakersBoards) {
+    EXPECT_EQ(peak_bf16_tflops("NVIDIA H200"), 989);
+    EXPECT_EQ(peak_bf16_tflops("NVIDIA H100 80GB HBM3"), 989);
+    EXPECT_EQ(peak_bf16_tflops("NVIDIA H100 PCIe"), 756);
+    EXPECT_EQ(peak_bf16_tflops("NVIDIA H200 NVL"), 835);
+    EXPECT_EQ(peak_bf16_tflops("NVIDIA A100-SXM4-80GB"), 312);
+    EXPECT_EQ(peak_bf16_tflops("NVIDIA RTX A1000"), 0);
+}
 
 TEST(ProfileWindow, NeverOpensUnasked) {
     ProfileWindow window;

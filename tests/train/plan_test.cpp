@@ -419,6 +419,16 @@ TEST(Plan, SaysWhyMemoryIsNotCounted) {
         << plan_text(config, plan);
 }
 
+/// Heads that no GPU kernel takes, or a GPU that this build cannot use.
+TEST(Plan, WhatCannotBeCountedCannotRun) {
+    const auto [config, plan] =
+        plan_of(ModelKind::gpt,
+                "--num-layers 2 --hidden-size 64 --num-attention-heads 2 --kv-channels 512 --device cuda" + aws_gpt, 1);
+    ASSERT_FALSE(plan.layout_missing.empty());
+    EXPECT_EQ(plan.not_runnable, plan.layout_missing);
+    EXPECT_FALSE(plan_json(config, plan)["runnable"].get<bool>());
+}
+
 TEST(Plan, RefusesWhatCannotBe) {
     const auto refuse = [](const std::string& flags, std::int64_t world, std::initializer_list<const char*> parts) {
         expect_usage_error([&] { plan_of(ModelKind::gpt, flags + aws_gpt, world); }, parts);

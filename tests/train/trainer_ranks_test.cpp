@@ -46,6 +46,16 @@ class TrainerOnRanks : public TrainerRuns {
         return result;
     }
 
+    /// What two ranks say, of which the last has flags of its own.
+    std::string refusal(const std::string& of_all, const std::string& of_the_last) {
+        try {
+            run_on(2, of_all, of_the_last);
+        } catch (const UsageError& e) {
+            return e.what();
+        }
+        return "nothing was refused";
+    }
+
     static double number(const nlohmann::json& json, const char* key) { return json.at(key).get<double>(); }
 
     static void expect_same_run(const RunRecord& many, const RunRecord& one) {
@@ -245,14 +255,6 @@ TEST_F(TrainerOnRanks, a_trigger_that_one_rank_sees_stops_all) {
 TEST_F(TrainerOnRanks, what_one_rank_finds_all_must_find) {
     const std::string save = folder + "/ck";
     run_on(2, "--exit-interval 2 --save-interval 2 --save " + save + " ");
-    const auto refusal = [&](const std::string& of_all, const std::string& of_the_last) -> std::string {
-        try {
-            run_on(2, of_all, of_the_last);
-        } catch (const UsageError& e) {
-            return e.what();
-        }
-        return "nothing was refused";
-    };
     EXPECT_NE(refusal("--load " + save + " ", "--load " + folder + "/unmounted ").find("the iteration found in --load"),
               std::string::npos);
     EXPECT_NE(refusal("", "--seed 7 ").find("--seed"), std::string::npos);
@@ -270,14 +272,6 @@ TEST_F(TrainerOnRanks, what_one_rank_finds_all_must_find) {
 
 TEST_F(TrainerOnRanks, other_weights_or_another_vocabulary_on_one_rank_are_refused) {
     namespace fs = std::filesystem;
-    const auto refusal = [&](const std::string& of_all, const std::string& of_the_last) -> std::string {
-        try {
-            run_on(2, of_all, of_the_last);
-        } catch (const UsageError& e) {
-            return e.what();
-        }
-        return "nothing was refused";
-    };
     for (const char* seed : {"1", "2"}) {
         const std::string save = folder + "/ck" + seed;
         run_on(2, cat("--seed ", seed, " --exit-interval 2 --save-interval 2 --save ", save, " "));
