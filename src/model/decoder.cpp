@@ -233,9 +233,11 @@ void Decoder::finish_head(const Exec& exec, DeferredGrad& grad, ParamObserver* o
 Tensor Decoder::run_without_grad(Ctx& ctx, const MicroBatch& batch, Tensor x) const {
     BlockInput in = block_input(ctx, batch, false);
     if (embedding_) x = embedding_->forward(ctx, in, batch.tokens);
-    Ctx inner{ctx.redo, ctx.temp, ctx.redo};
+    // One layer at a time, where training has more: the kept ones', or with layers rebuilt the one that is.
+    const Exec& layer = chunk_end(0) > 0 ? ctx.redo : ctx.keep;
+    Ctx inner{layer, ctx.temp, layer};
     for (const Block& block : blocks_) {
-        ctx.redo.arena->reset();
+        ArenaScope scope(*layer.arena);
         Block::Saved unused;
         Tensor out = block.forward(inner, in, x, unused);
         ops::copy(ctx.temp, x, out);

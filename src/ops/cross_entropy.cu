@@ -1,5 +1,5 @@
-// One block per token. The row is used twice: once for its maximum and sum (together, rescaling as the maximum grows),
-// once to write the gradient in its place. What fits of it stays in shared memory in between.
+// A row of logits is used twice: once for its maximum and sum (together, rescaling as the maximum grows), once to write
+// the gradient in its place.
 #include "ops/cross_entropy.h"
 #include "ops/cuda_types.cuh"
 
@@ -25,86 +25,148 @@ __device__ MaxSum<A> reduce_max_sum(MaxSum<A> x) {
     return {top, sum};
 }
 
-constexpr int ahead = 4;
-
-/// Packs of a row of logits as a block's threads see them: thread t has t, t + threads, ... The first `held` are kept.
-template <class T, int step>
-struct Row {
-    using Held = decltype(load_held<step>(static_cast<const T*>(nullptr)));
-    T* z;
-    Held* kept;
-    int packs, held;
-
-    /// Calls f(pack, its index), several packs asked for before the first is used.
-    template <bool again, class F>
-    __device__ void each(const F& f) const {
-        const int threads = static_cast<int>(blockDim.x);
-        for (int i = static_cast<int>(threadIdx.x); i < packs; i += ahead * threads) {
-            Held v[ahead];
-#pragma unroll
-            for (int n = 0; n < ahead; ++n)
-                if (int at = i + n * threads; at < packs)
-                    v[n] = again && at < held ? kept[at] : load_held<step>(z + std::int64_t{at} * step);
-#pragma unroll
-            for (int n = 0; n < ahead; ++n)
-                if (int at = i + n * threads; at < packs) {
-                    if (!again && at < held) kept[at] = v[n];
-                    f(v[n], at);
-                }
-        }
-    }
-};
-
-template <class T, class A, int step>
-__global__ void __launch_bounds__(1024) cross_entropy_kernel(A* loss, T* logits, const std::int32_t* labels,
-                                                             const float* mask, A scale, std::int64_t V, int held) {
-    extern __shared__ __align__(16) unsigned char memory[];
-    T* z = logits + blockIdx.x * V;
-    using Packs = Row<T, step>;
-    const Packs packs{z, reinterpret_cast<typename Packs::Held*>(memory), static_cast<int>(V / step), held};
+/// Adds a pack of logits.
+template <class A, class Held>
+__device__ void take_in(MaxSum<A>& mine, const Held& v) {
     constexpr A unit = static_cast<A>(log2_of_e);
-    MaxSum<A> mine{A(-3.0e38), A(0)};
-    packs.template each<false>([&](const auto& v, int) {
-        A top = v[0];
+    A top = v[0];
 #pragma unroll
-        for (int k = 1; k < step; ++k) top = v[k] > top ? v[k] : top;
-        if (top * unit > mine.top) mine.raise(top * unit);
+    for (int k = 1; k < Held::n; ++k) top = v[k] > top ? v[k] : top;
+    if (top * unit > mine.top) mine.raise(top * unit);
 #pragma unroll
-        for (int k = 0; k < step; ++k) mine.sum += exp2_of(v[k] * unit - mine.top);
-    });
-    const MaxSum<A> row = reduce_max_sum(mine);
-    const std::int32_t label = labels[blockIdx.x];
-    if (threadIdx.x == 0)
-        loss[blockIdx.x] = static_cast<A>(ln2) * (static_cast<A>(log2(row.sum)) + (row.top - widen(z[label]) * unit));
-    if (!mask) return;
-    __syncthreads();
-    const A weight = scale * static_cast<A>(mask[blockIdx.x]), factor = weight / row.sum;
-    packs.template each<true>([&](const auto& v, int i) {
-        A d[step];
-#pragma unroll
-        for (int k = 0; k < step; ++k) d[k] = exp2_of(v[k] * unit - row.top) * factor;
-        if (i == label / step) {
-#pragma unroll
-            for (int k = 0; k < step; ++k) d[k] -= k == label % step ? weight : A(0);
-        }
-        store_few(z + std::int64_t{i} * step, narrow_few<T>(d));
-    });
+    for (int k = 0; k < Held::n; ++k) mine.sum += exp2_of(v[k] * unit - mine.top);
 }
 
-/// Two blocks share a multiprocessor's memory where two whole rows fit, so that one reads while the other computes;
-/// of a longer row as much as fits is kept.
+template <class A>
+__device__ A loss_of(const MaxSum<A>& row, A at_label) {
+    return static_cast<A>(ln2) * (static_cast<A>(log2(row.sum)) + (row.top - at_label * static_cast<A>(log2_of_e)));
+}
+
+/// Thread t has the packs t, t + threads, ... of the row; several are asked for before the first is used.
+template <class T, class A, int step>
+__global__ void __launch_bounds__(512)
+    loss_kernel(A* loss, const T* logits, const std::int32_t* labels, std::int64_t V) {
+    constexpr int ahead = 4;
+    const T* z = logits + blockIdx.x * V;
+    const int packs = static_cast<int>(V / step), threads = static_cast<int>(blockDim.x);
+    MaxSum<A> mine{A(-3.0e38), A(0)};
+    for (int i = static_cast<int>(threadIdx.x); i < packs; i += ahead * threads) {
+        decltype(load_held<step>(z)) v[ahead];
+#pragma unroll
+        for (int n = 0; n < ahead; ++n)
+            if (int at = i + n * threads; at < packs) v[n] = load_held<step>(z + std::int64_t{at} * step);
+#pragma unroll
+        for (int n = 0; n < ahead; ++n)
+            if (i + n * threads < packs) take_in(mine, v[n]);
+    }
+    const MaxSum<A> row = reduce_max_sum(mine);
+    if (threadIdx.x == 0) loss[blockIdx.x] = loss_of(row, static_cast<A>(widen(z[labels[blockIdx.x]])));
+}
+
+/// Sixteen bytes are on their way until copies_are_here(); anything else is copied at once.
+template <class Held, class T>
+__device__ void copy_ahead(Held* to, const T* from) {
+    if constexpr (sizeof(Held) == 16) {
+        asm volatile(
+            "cp.async.cg.shared.global [%0], [%1], 16;" ::"r"(static_cast<unsigned>(__cvta_generic_to_shared(to))),
+            "l"(from)
+            : "memory");
+    } else {
+        *to = Held{*from};
+    }
+}
+__device__ void copies_are_here() { asm volatile("cp.async.wait_all;" ::: "memory"); }
+
+/// A block takes row after row. In between its two uses a row stays on the chip: the first `held` packs in shared
+/// memory, `kept` of each thread in registers; only what is beyond is read again. While the gradient of a row goes out
+/// the next row comes in, each pack to the place that was just emptied; no thread touches another's packs.
+template <class T, class A, int step, int kept>
+__global__ void __launch_bounds__(1024)
+    cross_entropy_kernel(A* loss, T* logits, const std::int32_t* labels, const float* mask, A scale, std::int64_t rows,
+                         std::int64_t V, int held) {
+    using Held = decltype(load_held<step>(static_cast<const T*>(nullptr)));
+    extern __shared__ __align__(16) unsigned char memory[];
+    auto* const slots = reinterpret_cast<Held*>(memory);
+    const int packs = static_cast<int>(V / step), threads = static_cast<int>(blockDim.x),
+              first = static_cast<int>(threadIdx.x), first_kept = held + first, beyond = first_kept + kept * threads;
+    Held registers[kept > 0 ? kept : 1];
+    const auto ask_for_kept = [&](const T* z) {
+#pragma unroll
+        for (int n = 0; n < kept; ++n)
+            if (int at = first_kept + n * threads; at < packs)
+                registers[n] = load_held<step>(z + std::int64_t{at} * step);
+    };
+    T* z = logits + blockIdx.x * V;
+    for (int at = first; at < held; at += threads) copy_ahead(&slots[at], z + std::int64_t{at} * step);
+    ask_for_kept(z);
+    for (std::int64_t row = blockIdx.x; row < rows; row += gridDim.x) {
+        const std::int32_t label = labels[row];
+        const A weight = scale * static_cast<A>(mask[row]);
+        const A at_label = first == 0 ? static_cast<A>(widen(z[label])) : A(0);  // before anybody writes there
+        MaxSum<A> mine{A(-3.0e38), A(0)};
+        for (int at = beyond; at < packs; at += threads) take_in(mine, load_held<step>(z + std::int64_t{at} * step));
+        copies_are_here();
+#pragma unroll 4
+        for (int at = first; at < held; at += threads) take_in(mine, slots[at]);
+#pragma unroll
+        for (int n = 0; n < kept; ++n)
+            if (first_kept + n * threads < packs) take_in(mine, registers[n]);
+        const MaxSum<A> sums = reduce_max_sum(mine);
+        if (first == 0) loss[row] = loss_of(sums, at_label);
+        const A factor = weight / sums.sum;
+        const auto write = [&](const Held& v, int at) {
+            A d[step];
+#pragma unroll
+            for (int k = 0; k < step; ++k) d[k] = exp2_of(v[k] * static_cast<A>(log2_of_e) - sums.top) * factor;
+            if (at == label / step) {
+#pragma unroll
+                for (int k = 0; k < step; ++k) d[k] -= k == label % step ? weight : A(0);
+            }
+            store_few(z + std::int64_t{at} * step, narrow_few<T>(d));
+        };
+        T* const next = z + gridDim.x * V;
+        const bool more = row + gridDim.x < rows;
+        for (int at = beyond; at < packs; at += threads) write(load_held<step>(z + std::int64_t{at} * step), at);
+#pragma unroll
+        for (int n = 0; n < kept; ++n)
+            if (int at = first_kept + n * threads; at < packs) write(registers[n], at);
+        if (more) ask_for_kept(next);
+#pragma unroll 2
+        for (int at = first; at < held; at += threads) {
+            const Held v = slots[at];
+            write(v, at);
+            if (more) copy_ahead(&slots[at], next + std::int64_t{at} * step);
+        }
+        z = next;
+    }
+}
+
+/// Two blocks share a multiprocessor's memory where two whole rows fit: then one reads while the other computes.
 template <class T, class A, int step>
 void launch(const Exec& exec, A* loss, T* logits, const std::int32_t* labels, const float* mask, A scale,
             std::int64_t rows, std::int64_t V) {
-    constexpr std::int64_t pack_bytes = step * sizeof(T), most = 220 << 10;
-    const std::int64_t packs = V / step;
-    const bool two = packs * pack_bytes <= most / 2;
-    const std::int64_t held = mask ? std::min(packs, most / pack_bytes) : 0;
-    auto* kernel = cross_entropy_kernel<T, A, step>;
-    const int bytes = static_cast<int>(held * pack_bytes);
-    TERA_CUDA(cudaFuncSetAttribute(kernel, cudaFuncAttributeMaxDynamicSharedMemorySize, bytes));
-    kernel<<<static_cast<unsigned>(rows), two ? 512 : 1024, static_cast<std::size_t>(bytes), exec.gpu->stream>>>(
-        loss, logits, labels, mask, scale, V, static_cast<int>(held));
+    if (!mask) {
+        loss_kernel<T, A, step><<<static_cast<unsigned>(rows), 512, 0, exec.gpu->stream>>>(loss, logits, labels, V);
+        return;
+    }
+    constexpr std::int64_t pack_bytes = step * sizeof(T), most = (220 << 10) / pack_bytes;
+    const std::int64_t packs = V / step, held = std::min(packs, most);
+    const bool two = packs <= most / 2;
+    const int threads = two ? 512 : 1024, bytes = static_cast<int>(held * pack_bytes);
+    const std::int64_t blocks = std::min<std::int64_t>(rows, exec.gpu->multiprocessors * (two ? 2 : 1));
+    const auto run = [&](auto* kernel) {
+        TERA_CUDA(cudaFuncSetAttribute(kernel, cudaFuncAttributeMaxDynamicSharedMemorySize, bytes));
+        kernel<<<static_cast<unsigned>(blocks), threads, static_cast<std::size_t>(bytes), exec.gpu->stream>>>(
+            loss, logits, labels, mask, scale, rows, V, static_cast<int>(held));
+    };
+    // As many packs of a thread as its registers take beside the rest: 64 for a thread of 1024.
+    const std::int64_t left = (packs - held + threads - 1) / threads;
+    if (left == 0)
+        run(cross_entropy_kernel<T, A, step, 0>);
+    else if (left <= 3)
+        run(cross_entropy_kernel<T, A, step, 3>);
+    else
+        run(cross_entropy_kernel<T, A, step, 5>);
 }
 
 }  // namespace
