@@ -25,13 +25,16 @@ __device__ MaxSum<A> reduce_max_sum(MaxSum<A> x) {
     return {top, sum};
 }
 
+__device__ inline float larger(float a, float b) { return fmaxf(a, b); }
+__device__ inline double larger(double a, double b) { return fmax(a, b); }
+
 /// Adds a pack of logits.
 template <class A, class Held>
 __device__ void take_in(MaxSum<A>& mine, const Held& v) {
     constexpr A unit = static_cast<A>(log2_of_e);
     A top = v[0];
 #pragma unroll
-    for (int k = 1; k < Held::n; ++k) top = v[k] > top ? v[k] : top;
+    for (int k = 1; k < Held::n; ++k) top = larger(top, v[k]);
     if (top * unit > mine.top) mine.raise(top * unit);
 #pragma unroll
     for (int k = 0; k < Held::n; ++k) mine.sum += exp2_of(v[k] * unit - mine.top);
@@ -75,68 +78,87 @@ __device__ void copy_ahead(Held* to, const T* from) {
         *to = Held{*from};
     }
 }
-__device__ void copies_are_here() { asm volatile("cp.async.wait_all;" ::: "memory"); }
+__device__ void end_of_copies() { asm volatile("cp.async.commit_group;" ::: "memory"); }
+/// Of this thread's groups of copies all but the last `open` are here.
+template <int open>
+__device__ void copies_are_here() {
+    asm volatile("cp.async.wait_group %0;" ::"n"(open) : "memory");
+}
 
 /// A block takes row after row. In between its two uses a row stays on the chip: the first `held` packs in shared
 /// memory, `kept` of each thread in registers; only what is beyond is read again. While the gradient of a row goes out
-/// the next row comes in, each pack to the place that was just emptied; no thread touches another's packs.
+/// the next row comes in, each pack to the place that was just emptied, and is taken in `lag` packs later. No thread
+/// touches another's packs.
 template <class T, class A, int step, int kept>
 __global__ void __launch_bounds__(1024)
     cross_entropy_kernel(A* loss, T* logits, const std::int32_t* labels, const float* mask, A scale, std::int64_t rows,
                          std::int64_t V, int held) {
     using Held = decltype(load_held<step>(static_cast<const T*>(nullptr)));
+    constexpr int lag = 4;
     extern __shared__ __align__(16) unsigned char memory[];
     auto* const slots = reinterpret_cast<Held*>(memory);
     const int packs = static_cast<int>(V / step), threads = static_cast<int>(blockDim.x),
               first = static_cast<int>(threadIdx.x), first_kept = held + first, beyond = first_kept + kept * threads;
     Held registers[kept > 0 ? kept : 1];
-    const auto ask_for_kept = [&](const T* z) {
-#pragma unroll
-        for (int n = 0; n < kept; ++n)
-            if (int at = first_kept + n * threads; at < packs)
-                registers[n] = load_held<step>(z + std::int64_t{at} * step);
-    };
     T* z = logits + blockIdx.x * V;
+#pragma unroll
+    for (int n = 0; n < kept; ++n)
+        if (int at = first_kept + n * threads; at < packs) registers[n] = load_held<step>(z + std::int64_t{at} * step);
     for (int at = first; at < held; at += threads) copy_ahead(&slots[at], z + std::int64_t{at} * step);
-    ask_for_kept(z);
+    end_of_copies();
+    MaxSum<A> mine{A(-3.0e38), A(0)};
+    int seen = first;
+    std::int32_t label = labels[blockIdx.x];
+    float share = mask[blockIdx.x];
     for (std::int64_t row = blockIdx.x; row < rows; row += gridDim.x) {
-        const std::int32_t label = labels[row];
-        const A weight = scale * static_cast<A>(mask[row]);
+        const A weight = scale * static_cast<A>(share);
         const A at_label = first == 0 ? static_cast<A>(widen(z[label])) : A(0);  // before anybody writes there
-        MaxSum<A> mine{A(-3.0e38), A(0)};
-        for (int at = beyond; at < packs; at += threads) take_in(mine, load_held<step>(z + std::int64_t{at} * step));
-        copies_are_here();
-#pragma unroll 4
-        for (int at = first; at < held; at += threads) take_in(mine, slots[at]);
 #pragma unroll
         for (int n = 0; n < kept; ++n)
             if (first_kept + n * threads < packs) take_in(mine, registers[n]);
+        for (int at = beyond; at < packs; at += threads) take_in(mine, load_held<step>(z + std::int64_t{at} * step));
+        copies_are_here<0>();
+        for (; seen < held; seen += threads) take_in(mine, slots[seen]);
         const MaxSum<A> sums = reduce_max_sum(mine);
+        mine = {A(-3.0e38), A(0)};
+        seen = first;
         if (first == 0) loss[row] = loss_of(sums, at_label);
         const A factor = weight / sums.sum;
+        const int label_pack = label / step, label_place = label % step;
         const auto write = [&](const Held& v, int at) {
             A d[step];
 #pragma unroll
             for (int k = 0; k < step; ++k) d[k] = exp2_of(v[k] * static_cast<A>(log2_of_e) - sums.top) * factor;
-            if (at == label / step) {
+            if (at == label_pack) {
 #pragma unroll
-                for (int k = 0; k < step; ++k) d[k] -= k == label % step ? weight : A(0);
+                for (int k = 0; k < step; ++k) d[k] -= k == label_place ? weight : A(0);
             }
             store_few(z + std::int64_t{at} * step, narrow_few<T>(d));
         };
         T* const next = z + gridDim.x * V;
         const bool more = row + gridDim.x < rows;
-        for (int at = beyond; at < packs; at += threads) write(load_held<step>(z + std::int64_t{at} * step), at);
 #pragma unroll
         for (int n = 0; n < kept; ++n)
-            if (int at = first_kept + n * threads; at < packs) write(registers[n], at);
-        if (more) ask_for_kept(next);
-#pragma unroll 2
-        for (int at = first; at < held; at += threads) {
-            const Held v = slots[at];
-            write(v, at);
-            if (more) copy_ahead(&slots[at], next + std::int64_t{at} * step);
+            if (int at = first_kept + n * threads; at < packs) {
+                write(registers[n], at);
+                if (more) registers[n] = load_held<step>(next + std::int64_t{at} * step);
+            }
+        if (more) {
+            label = labels[row + gridDim.x];
+            share = mask[row + gridDim.x];
         }
+        for (int at = first; at < held; at += threads) {
+            write(Held(slots[at]), at);
+            if (!more) continue;
+            copy_ahead(&slots[at], next + std::int64_t{at} * step);
+            end_of_copies();
+            if (at - seen == lag * threads) {
+                copies_are_here<lag>();
+                take_in(mine, slots[seen]);
+                seen += threads;
+            }
+        }
+        for (int at = beyond; at < packs; at += threads) write(load_held<step>(z + std::int64_t{at} * step), at);
         z = next;
     }
 }
