@@ -3,8 +3,10 @@
 //
 //   gemm_candidates [--ms N] ROWS OUT IN [ROWS OUT IN ...]
 //
-// For each triple the products of a bf16 linear layer: forward x·Wᵀ, dgrad dy·W, wgrad W' += dyᵀ·x in fp32. Prints the
-// candidates that were fastest in the trial, each then run alone for N ms (default 150), so that the clock settles.
+// For each triple the products of a bf16 linear layer: forward x·Wᵀ, dgrad dy·W, wgrad W' += dyᵀ·x in fp32. Tried are
+// the library's own proposals, and each of their kinds of kernel in all tiles of ops/gemm_tiles.h; then the best of
+// these with other clusters and orders of tiles. Prints those that were fastest in the trial, each then run alone for N
+// ms (default 150), so that the clock settles: that is what a training step sees.
 #include <cstdio>
 
 #ifdef TERA_WITH_CUDA
@@ -12,7 +14,6 @@
 
 #include <algorithm>
 #include <array>
-#include <chrono>
 #include <set>
 #include <string>
 #include <vector>
@@ -20,6 +21,7 @@
 #include "core/cuda/check.h"
 #include "core/cuda/gpu.h"
 #include "core/cuda/time_in_turns.h"
+#include "ops/gemm_tiles.h"
 
 namespace {
 
@@ -49,8 +51,9 @@ struct Machine {
 
 struct Candidate {
     cublasLtMatmulAlgo_t algo{};
-    bool searched = false;  ///< among those that our search sees
+    bool proposed = false;  ///< by the library
     float trial = 0, sustained = 0;
+    int place = -1;  ///< of its tile in the order of gemm_tiles_for
 };
 
 /// In the library's terms: D[m,n] = op(A) op(B), column-major.
@@ -87,7 +90,7 @@ struct Product {
     }
 };
 
-std::vector<Candidate> searched_candidates(Machine& machine, const Product& p) {
+std::vector<Candidate> proposals(Machine& machine, const Product& p) {
     std::vector<Candidate> all;
     for (const std::size_t workspace : {Gpu::workspace_bytes, std::size_t{0}}) {
         cublasLtMatmulPreference_t preference;
@@ -114,17 +117,6 @@ template <class T>
 void set(cublasLtMatmulAlgo_t& algo, cublasLtMatmulAlgoConfigAttributes_t attribute, T value) {
     (void)cublasLtMatmulAlgoConfigSetAttribute(&algo, attribute, &value, sizeof value);
 }
-std::vector<std::uint32_t> ids(const cublasLtMatmulAlgo_t& algo, cublasLtMatmulAlgoCapAttributes_t attribute) {
-    std::vector<std::uint32_t> list(CUBLASLT_MATMUL_TILE_END);
-    std::size_t written = 0;
-    if (cublasLtMatmulAlgoCapGetAttribute(&algo, attribute, list.data(), list.size() * 4, &written) !=
-        CUBLAS_STATUS_SUCCESS)
-        written = 0;
-    list.resize(written / 4);
-    if (list.empty()) list.push_back(0);
-    return list;
-}
-
 std::string text_of(const cublasLtMatmulAlgo_t& algo) {
     char text[160];
     std::snprintf(text, sizeof text, "algo %d tile %u stages %u cluster %u swizzle %u custom %u split %d",
@@ -144,39 +136,47 @@ Bits bits_of(const cublasLtMatmulAlgo_t& algo) {
     return bits;
 }
 
-/// The library's own candidates with every other tile, cluster, depth and order of tiles that it accepts.
-void add_configured(Machine& machine, const Product& p, std::vector<Candidate>& all) {
-    const auto deadline = std::chrono::steady_clock::now() + std::chrono::seconds(5);
-    std::set<Bits> known;
-    for (const Candidate& c : all) known.insert(bits_of(c.algo));
-    std::size_t asked = 0;
-    for (const Candidate& own : std::vector<Candidate>(all)) {
-        const auto tiles = ids(own.algo, CUBLASLT_ALGO_CAP_TILE_IDS),
-                   stages = ids(own.algo, CUBLASLT_ALGO_CAP_STAGES_IDS);
-        for (const std::uint32_t tile : tiles)
-            for (const std::uint32_t stage : stages)
-                for (std::uint16_t cluster = 0; cluster <= CUBLASLT_CLUSTER_SHAPE_1x4x1; ++cluster)
-                    for (std::uint32_t swizzle = 0; swizzle <= 1; ++swizzle) {
-                        Candidate c{own.algo};
-                        set(c.algo, CUBLASLT_ALGO_CONFIG_TILE_ID, tile);
-                        set(c.algo, CUBLASLT_ALGO_CONFIG_STAGES_ID, stage);
-                        set(c.algo, CUBLASLT_ALGO_CONFIG_CLUSTER_SHAPE_ID, cluster);
-                        set(c.algo, CUBLASLT_ALGO_CONFIG_CTA_SWIZZLING, swizzle);
-                        if (!known.insert(bits_of(c.algo)).second) continue;
-                        if (std::chrono::steady_clock::now() > deadline) {
-                            std::printf("  no time for more than %zu configurations\n", asked);
-                            return;
-                        }
-                        cublasLtMatmulHeuristicResult_t result{};
-                        ++asked;
-                        if (cublasLtMatmulAlgoCheck(machine.gpu.blas, p.op, p.a, p.b, p.d, p.d, &c.algo, &result) ==
-                                CUBLAS_STATUS_SUCCESS &&
-                            result.state == CUBLAS_STATUS_SUCCESS && result.workspaceSize <= Gpu::workspace_bytes)
-                            all.push_back(c);
-                    }
+/// All candidates, each once, and those the library can run.
+class Pool {
+  public:
+    Pool(Machine& machine, const Product& p) : machine_(machine), p_(p) {}
+
+    void add(const Candidate& c) {
+        cublasLtMatmulHeuristicResult_t result{};
+        if (!known_.insert(bits_of(c.algo)).second) return;
+        if (cublasLtMatmulAlgoCheck(machine_.gpu.blas, p_.op, p_.a, p_.b, p_.d, p_.d, &c.algo, &result) ==
+                CUBLAS_STATUS_SUCCESS &&
+            result.state == CUBLAS_STATUS_SUCCESS && result.workspaceSize <= Gpu::workspace_bytes)
+            all.push_back(c);
     }
-    std::printf("  %zu configurations asked for, %zu candidates\n", asked, all.size());
-}
+    void add_tiles(const Candidate& kind) {
+        int place = 0;
+        for (const ops::cuda::GemmTile& tile : ops::cuda::gemm_tiles_for(p_.m, p_.n, machine_.gpu.multiprocessors)) {
+            Candidate c{kind.algo};
+            c.place = place++;
+            set(c.algo, CUBLASLT_ALGO_CONFIG_TILE_ID, tile.id);
+            set(c.algo, CUBLASLT_ALGO_CONFIG_CTA_SWIZZLING, std::uint32_t{1});
+            add(c);
+        }
+    }
+    void add_orders(Candidate c) {
+        c.proposed = false;
+        for (const std::uint16_t cluster :
+             {CUBLASLT_CLUSTER_SHAPE_1x1x1, CUBLASLT_CLUSTER_SHAPE_2x1x1, CUBLASLT_CLUSTER_SHAPE_1x2x1})
+            for (std::uint32_t swizzle = 0; swizzle <= 1; ++swizzle) {
+                set(c.algo, CUBLASLT_ALGO_CONFIG_CLUSTER_SHAPE_ID, cluster);
+                set(c.algo, CUBLASLT_ALGO_CONFIG_CTA_SWIZZLING, swizzle);
+                add(c);
+            }
+    }
+
+    std::vector<Candidate> all;
+
+  private:
+    Machine& machine_;
+    const Product& p_;
+    std::set<Bits> known_;
+};
 
 float ms_of(Machine& machine, const Product& p, const Candidate& c, double least_ms) {
     constexpr std::size_t begin = 0, end = 1;
@@ -204,33 +204,48 @@ void examine(Machine& machine, Product p, double sustained_ms) {
     std::printf("%s: m %lld n %lld k %lld\n", p.name.c_str(), static_cast<long long>(p.m), static_cast<long long>(p.n),
                 static_cast<long long>(p.k));
     p.describe();
-    std::vector<Candidate> all = searched_candidates(machine, p);
-    add_configured(machine, p, all);
-    try_all(machine, p, all, 0);
-    const float soon = all.empty() ? 0 : 1.2f * all[0].trial;
-    std::erase_if(all, [&](const Candidate& c) { return c.trial > soon && !c.searched; });
+    Pool pool(machine, p);
+    std::vector<Candidate>& all = pool.all;
+    for (const Candidate& c : proposals(machine, p)) pool.add(c);
     try_all(machine, p, all, 2);
+    std::set<std::pair<int, std::uint32_t>> kinds;
+    for (const Candidate& c : std::vector<Candidate>(all))
+        if (kinds
+                .emplace(config<int>(c.algo, CUBLASLT_ALGO_CONFIG_ID),
+                         config<std::uint32_t>(c.algo, CUBLASLT_ALGO_CONFIG_CUSTOM_OPTION))
+                .second)
+            pool.add_tiles(c);
+    try_all(machine, p, all, 0);
     if (all.empty()) return (void)std::printf("  nothing runs\n");
-    constexpr std::size_t most = 10;
+    constexpr std::size_t best_tiles = 4, most = 12;
+    for (std::size_t i = 0; i < std::min(best_tiles, all.size()); ++i) pool.add_orders(Candidate(all[i]));
+    const float soon = 1.1f * all[0].trial;
+    std::printf("  %zu candidates of %zu kinds\n", all.size(), kinds.size());
+    std::erase_if(all, [&](const Candidate& c) { return c.trial > soon && !c.proposed; });
+    try_all(machine, p, all, 2);
     std::vector<Candidate> best;
     for (const Candidate& c : all) {
-        const bool first_of_search =
-            c.searched && std::none_of(best.begin(), best.end(), [](auto& b) { return b.searched; });
-        if (best.size() < most || first_of_search) best.push_back(c);
+        const bool first_proposed =
+            c.proposed && std::none_of(best.begin(), best.end(), [](auto& b) { return b.proposed; });
+        if (best.size() < most || first_proposed) best.push_back(c);
     }
-    for (int round = 0; round < 2; ++round)
-        for (Candidate& c : best) c.sustained += ms_of(machine, p, c, sustained_ms) / 2;
+    constexpr int rounds = 5;  // in turns; the clock of the first is still settling
+    for (int round = 0; round <= rounds; ++round)
+        for (Candidate& c : best) {
+            const float ms = ms_of(machine, p, c, sustained_ms / rounds);
+            if (round > 0) c.sustained += ms / rounds;
+        }
     const Candidate* ours = nullptr;
     const Candidate* fastest = &best[0];
     for (const Candidate& c : best) {
-        if (c.searched && ours == nullptr) ours = &c;
+        if (c.proposed && ours == nullptr) ours = &c;
         if (c.sustained < fastest->sustained) fastest = &c;
-        std::printf("    %s trial %8.4f ms %6.1f TFLOP/s, sustained %8.4f ms %6.1f TFLOP/s  %s\n",
-                    c.searched ? "searched" : "        ", c.trial, p.flops() / c.trial / 1e9, c.sustained,
+        std::printf("    %s %3d trial %8.4f ms %6.1f TFLOP/s, sustained %8.4f ms %6.1f TFLOP/s  %s\n",
+                    c.proposed ? "proposed" : "        ", c.place, c.trial, p.flops() / c.trial / 1e9, c.sustained,
                     p.flops() / c.sustained / 1e9, text_of(c.algo).c_str());
     }
     if (ours != nullptr)
-        std::printf("  %s: fastest of all %.4f ms sustained, %.2f %% less than what a search takes\n", p.name.c_str(),
+        std::printf("  %s: fastest of all %.4f ms sustained, %.2f %% less than the best proposal\n", p.name.c_str(),
                     fastest->sustained, 100 * (1 - fastest->sustained / ours->sustained));
     std::fflush(stdout);
 }

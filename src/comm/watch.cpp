@@ -7,6 +7,8 @@
 #include <atomic>
 #include <cstdio>
 #include <cstdlib>
+#include <functional>
+#include <future>
 #include <thread>
 
 #include "comm/beat.h"
@@ -16,6 +18,14 @@
 namespace tera {
 namespace {
 
+/// On a thread that nobody has to wait for.
+std::future<void> aside(std::function<void()> work) {
+    std::packaged_task<void()> task(std::move(work));
+    std::future<void> done = task.get_future();
+    std::thread(std::move(task)).detach();
+    return done;
+}
+
 double seconds_since(Clock::time_point t) { return std::chrono::duration<double>(Clock::now() - t).count(); }
 
 }  // namespace
@@ -24,7 +34,8 @@ class Watch::Impl {
   public:
     Impl(const RankPlace& place, const WatchSettings& settings)
         : place_(place), settings_(settings), standstill_(settings.standstill_s) {
-        if (!settings_.leave) settings_.leave = [this](const std::string& why, int code) { leave_process(why, code); };
+        leaves_process_ = !settings_.leave;
+        if (leaves_process_) settings_.leave = [this](const std::string& why, int code) { leave_process(why, code); };
         Meeting meeting = come_together(place_, settings_);
         peers_ = std::move(meeting.peers);
         lines_ = std::move(meeting.lines);
@@ -200,6 +211,7 @@ class Watch::Impl {
             tell_all(text, 1);
         }
         server_lost_ = place_.rank != 0;
+        say_why(text);  // at once: a launcher that saw the same may end this rank any moment
         leave(text, 1);
     }
 
@@ -288,21 +300,28 @@ class Watch::Impl {
         settings_.leave(why, exit_code);
     }
 
+    /// Once, and by one rank for all unless that one is gone.
+    void say_why(const std::string& why) {
+        if (!leaves_process_ || said_why_ || (place_.rank != 0 && !server_lost_)) return;
+        said_why_ = true;
+        last_writes_.push_back(aside([text = cat(name_of(place_.rank), ": leaving: ", one_line(why), "\n")] {
+            (void)!::write(STDERR_FILENO, text.data(), text.size());
+        }));
+    }
+
     /// Whatever becomes of what is written: a pipe that nobody reads must not keep the process.
-    [[noreturn]] void leave_process(const std::string& why, int exit_code) const {
-        const bool speaks = place_.rank == 0 || server_lost_;
-        const std::string text = speaks ? cat(name_of(place_.rank), ": leaving: ", one_line(why), "\n") : std::string();
-        std::thread([text, exit_code] {
+    [[noreturn]] void leave_process(const std::string& why, int exit_code) {
+        last_writes_.push_back(aside([] {
             pollfd out{STDOUT_FILENO, POLLOUT, 0};
             const bool takes = ::poll(&out, 1, 0) == 1 && (out.revents & POLLOUT) != 0;
             if (takes && ::ftrylockfile(stdout) == 0) {
                 std::fflush(stdout);
                 ::funlockfile(stdout);
             }
-            (void)!::write(STDERR_FILENO, text.data(), text.size());
-            std::_Exit(exit_code);
-        }).detach();
-        std::this_thread::sleep_for(std::chrono::seconds(2));
+        }));
+        say_why(why);
+        const auto deadline = Clock::now() + std::chrono::seconds(2);
+        for (const std::future<void>& write : last_writes_) write.wait_until(deadline);
         std::_Exit(exit_code);
     }
 
@@ -313,10 +332,11 @@ class Watch::Impl {
     std::thread thread_;
     int wake_ = ::eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
     std::atomic<bool> closing_{false}, left_{false}, done_{false};
-    bool said_goodbye_ = false, server_lost_ = false;
+    bool said_goodbye_ = false, server_lost_ = false, leaves_process_ = false, said_why_ = false;
     double noticed_s_ = 0;
     Standstill standstill_;
     Clock::time_point next_beat_ = Clock::now(), turned_ = Clock::now();
+    std::vector<std::future<void>> last_writes_;
     std::mutex mutex_;
     std::string own_failure_;
     int own_code_ = 1;

@@ -108,7 +108,7 @@ std::int64_t fastest_plan(const Exec& exec, Plans& plans, Graph& graph, Pointers
         if (graph.build_plan_at_index(plans.handle, i).is_good() && graph.get_workspace_size_plan_at_index(i) <= bytes)
             able.push_back(i);
     TERA_CHECK(!able.empty(), "cuDNN's plans need more memory than it said");
-    const std::vector<float> ms = time_in_turns(able.size(), exec.gpu->stream, [&](std::size_t i) {
+    const std::vector<float> ms = time_in_turns(able.size(), 4, exec.gpu->stream, [&](std::size_t i) {
         return graph.execute_plan_at_index(plans.handle, pointers, workspace, able[i]).is_good();
     });
     std::size_t best = 0;

@@ -1,15 +1,18 @@
 // Matrix products on the GPU through cuBLASLt. Ours are row-major, cuBLAS's column-major, so C = A B is handed over as
 // Cᵀ = Bᵀ Aᵀ. The plan for a shape is made once per process: for large products the library's best candidates are timed
 // when the shape is met first, unless always the same bits are asked for (Gpu::deterministic), when its first is taken.
+#include <algorithm>
 #include <compare>
 #include <map>
 #include <optional>
+#include <set>
 #include <vector>
 
 #include "core/cuda/check.h"
 #include "core/cuda/gpu.h"
 #include "core/cuda/time_in_turns.h"
 #include "ops/column_sum.h"
+#include "ops/gemm_tiles.h"
 #include "ops/linear_backends.h"
 
 namespace tera::ops::cuda {
@@ -164,29 +167,114 @@ cublasStatus_t multiply(Gpu& gpu, Plan& plan, const Product& p, const cublasLtMa
                           plan.c, &algo, gpu.workspace, Gpu::workspace_bytes, gpu.stream);
 }
 
-/// Takes the fastest candidate. The output is about to be overwritten anyway, so it serves as scratch memory; one that
-/// is added to must stay as it is, and the trials go to memory of their own, or are left out if there is none.
-void take_fastest(Gpu& gpu, Plan& plan, const Product& p, const Candidates& found) {
-    std::byte* to = p.out.data;
-    void* scratch = nullptr;
-    if (p.accumulates()) {
-        std::size_t bytes = static_cast<std::size_t>(p.M * p.out.stride) * size_of(p.out.dtype);
-        if (cudaMalloc(&scratch, bytes) != cudaSuccess) {
-            cudaGetLastError();
-            return;
+template <class T>
+T config_of(const cublasLtMatmulAlgo_t& algo, cublasLtMatmulAlgoConfigAttributes_t attribute) {
+    T value{};
+    std::size_t written = 0;
+    (void)cublasLtMatmulAlgoConfigGetAttribute(&algo, attribute, &value, sizeof value, &written);
+    return value;
+}
+
+/// The algorithm in another tile, in an order of tiles that shares what neighbours read; nothing if it has none such.
+std::optional<cublasLtMatmulHeuristicResult_t> with_tile(Gpu& gpu, const Plan& plan, cublasLtMatmulAlgo_t algo,
+                                                         std::uint32_t tile) {
+    const std::uint32_t shared = 1;
+    cublasLtMatmulHeuristicResult_t checked{};
+    (void)cublasLtMatmulAlgoConfigSetAttribute(&algo, CUBLASLT_ALGO_CONFIG_TILE_ID, &tile, sizeof tile);
+    (void)cublasLtMatmulAlgoConfigSetAttribute(&algo, CUBLASLT_ALGO_CONFIG_CTA_SWIZZLING, &shared, sizeof shared);
+    if (cublasLtMatmulAlgoCheck(gpu.blas, plan.op, plan.a, plan.b, plan.c, plan.c, &algo, &checked) !=
+            CUBLAS_STATUS_SUCCESS ||
+        checked.state != CUBLAS_STATUS_SUCCESS || checked.workspaceSize > Gpu::workspace_bytes)
+        return {};
+    checked.algo = algo;
+    return checked;
+}
+
+/// Adds each kind of kernel among the candidates in some tiles that suit the output.
+void add_tiles(Candidates& found, Gpu& gpu, const Plan& plan, const Product& p) {
+    constexpr int of_a_kind = 4;
+    const std::vector<GemmTile> tiles = gemm_tiles_for(p.N, p.M, gpu.multiprocessors);
+    std::set<std::pair<int, std::uint32_t>> kinds;
+    for (const cublasLtMatmulHeuristicResult_t& c : Candidates(found)) {
+        const auto kind = std::pair{config_of<int>(c.algo, CUBLASLT_ALGO_CONFIG_ID),
+                                    config_of<std::uint32_t>(c.algo, CUBLASLT_ALGO_CONFIG_CUSTOM_OPTION)};
+        if (!kinds.insert(kind).second) continue;
+        int added = 0;
+        for (const GemmTile& tile : tiles) {
+            if (added == of_a_kind) break;
+            if (const auto other = with_tile(gpu, plan, c.algo, tile.id)) found.push_back(*other), ++added;
         }
-        to = static_cast<std::byte*>(scratch);
     }
+}
+
+void leave_out_what_is_there_twice(Candidates& found) {
+    Candidates once;
+    for (const cublasLtMatmulHeuristicResult_t& c : found) {
+        const bool known = std::any_of(once.begin(), once.end(), [&](const cublasLtMatmulHeuristicResult_t& o) {
+            return std::equal(std::begin(o.algo.data), std::end(o.algo.data), std::begin(c.algo.data));
+        });
+        if (!known) once.push_back(c);
+    }
+    found = std::move(once);
+}
+
+/// The plan takes the fastest of the candidates: all of them run once, the best of these several times.
+void take_fastest(Gpu& gpu, Plan& plan, const Product& p, Candidates found, std::byte* to) {
+    const auto times_of = [&](std::size_t rounds) {
+        return time_in_turns(found.size(), rounds, gpu.stream, [&](std::size_t i) {
+            return multiply(gpu, plan, p, found[i].algo, to) == CUBLAS_STATUS_SUCCESS;
+        });
+    };
+    constexpr std::size_t finalists = 5;
+    const std::vector<float> once = times_of(1);
+    std::vector<float> sorted = once;
+    std::erase_if(sorted, [](float ms) { return ms < 0; });
+    std::sort(sorted.begin(), sorted.end());
+    const float limit = sorted.empty() ? 0 : sorted[std::min(finalists, sorted.size()) - 1];
+    Candidates best;
+    for (std::size_t i = 0; i < found.size(); ++i)
+        if (once[i] >= 0 && once[i] <= limit) best.push_back(found[i]);
+    found = std::move(best);
     constexpr float clearly = 0.99f;  // a tie goes to what the library thinks best
-    const std::vector<float> times = time_in_turns(found.size(), gpu.stream, [&](std::size_t i) {
-        return multiply(gpu, plan, p, found[i].algo, to) == CUBLAS_STATUS_SUCCESS;
-    });
+    const std::vector<float> times = times_of(4);
     for (std::size_t i = 0; i < times.size(); ++i) {
         if (times[i] < 0 || (plan.ms >= 0 && times[i] >= plan.ms * clearly)) continue;
         plan.ms = times[i];
         plan.algo = found[i].algo;
     }
-    if (scratch) cudaFree(scratch);
+}
+
+/// Memory for trials: the output is about to be overwritten anyway; one that is added to must stay as it is.
+class TrialOutput {
+  public:
+    explicit TrialOutput(const Product& p) : data_(p.out.data) {
+        if (!p.accumulates()) return;
+        const std::size_t bytes = static_cast<std::size_t>(p.M * p.out.stride) * size_of(p.out.dtype);
+        if (cudaMalloc(&own_, bytes) != cudaSuccess) cudaGetLastError();
+        data_ = static_cast<std::byte*>(own_);
+    }
+    ~TrialOutput() { cudaFree(own_); }
+    TrialOutput(const TrialOutput&) = delete;
+    TrialOutput& operator=(const TrialOutput&) = delete;
+    std::byte* data() const { return data_; }  ///< null: there is none
+
+  private:
+    std::byte* data_;
+    void* own_ = nullptr;
+};
+
+/// A product that is added to its output takes the algorithm that was found for one that overwrites it, if there is
+/// one: no trials, and no memory for them.
+bool like_overwriting(Gpu& gpu, Plan& plan, const Product& p) {
+    Product overwriting = p;
+    overwriting.out.addend = nullptr;
+    const Plans& plans = *static_cast<Plans*>(gpu.gemm_plans.get());
+    const auto at = plans.find(key_of(overwriting));
+    if (at == plans.end() || !at->second.supported) return false;
+    plan.supported = true;
+    plan.algo = at->second.algo;
+    plan.ms = at->second.ms;
+    return true;
 }
 
 // Below this a product takes less than the launch of the next kernel, and shapes of generated text keep changing.
@@ -199,6 +287,7 @@ Plan& plan_for(Gpu& gpu, const Product& p) {
     Plan& plan = at->second;
     if (!fresh) return plan;
     describe(plan, p);
+    if (p.accumulates() && like_overwriting(gpu, plan, p)) return plan;
     bool search = !gpu.deterministic &&
                   static_cast<double>(p.M) * static_cast<double>(p.N) * static_cast<double>(p.K) >= worth_timing;
     constexpr int many = 8;  // the library has no more
@@ -210,7 +299,9 @@ Plan& plan_for(Gpu& gpu, const Product& p) {
     if (!search) return plan;
     // With memory it prefers kernels that share out their work by a counter, which must be zeroed before each product.
     add_candidates(found, gpu, plan, p, many, 0);
-    take_fastest(gpu, plan, p, found);
+    if (size_of(p.a.dtype) == 2) add_tiles(found, gpu, plan, p);
+    leave_out_what_is_there_twice(found);
+    if (const TrialOutput trial(p); trial.data()) take_fastest(gpu, plan, p, std::move(found), trial.data());
     return plan;
 }
 

@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """Trains a small GPT on GPUs in every kind of layout and holds it against one rank.
 
-    python3 tests/nccl/layouts.py build/teratron [--only WORD] [--ranks N] [--steps 20] [--dtypes f32,bf16]
+    python3 tests/nccl/layouts.py build/teratron [--only WORD] [--ranks N] [--steps 20] [--dtypes f32,bf16] [--at-once 1]
 
 Ranks share the GPUs there are (launch local --share-gpus). They take turns on a GPU, and each collective costs some
 milliseconds; under CUDA's multi-process service (nvidia-cuda-mps-control -d) they run side by side. For each layout:
@@ -13,6 +13,7 @@ Exits with 1 if a bound is not kept.
 """
 
 import argparse
+import concurrent.futures
 import json
 import os
 import pathlib
@@ -32,6 +33,7 @@ TP, PP, CP = "--tensor-model-parallel-size", "--pipeline-model-parallel-size", "
 SP, ZERO = "--sequence-parallel", "--use-distributed-optimizer"
 OVERLAP = "--overlap-grad-reduce --overlap-param-gather --ddp-bucket-size 300000"
 INTERLEAVED = "--num-layers-per-virtual-pipeline-stage"
+UNTIED = "--untie-embeddings-and-output-weights"
 LAYOUTS = [
     ("tp2", 2, f"{TP} 2"),
     ("tp2 sp", 2, f"{TP} 2 {SP}"),
@@ -44,7 +46,7 @@ LAYOUTS = [
     ("dp2 zero overlapped", 2, f"{ZERO} {OVERLAP}"),
     ("tp4 sp", 4, f"{TP} 4 {SP}"),
     ("pp4 tied", 4, f"{PP} 4"),
-    ("pp4 untied", 4, f"{PP} 4 --untie-embeddings-and-output-weights"),
+    ("pp4 untied", 4, f"{PP} 4 {UNTIED}"),
     ("tp2 sp, pp2", 4, f"{TP} 2 {SP} {PP} 2"),
     ("pp2 interleaved, dp2 zero", 4, f"{PP} 2 {INTERLEAVED} 1 {ZERO}"),
     ("pp3, embedding and loss alone", 3,
@@ -152,6 +154,44 @@ def planned_stages(binary, flags, ranks, steps):
     return json.loads(text[text.index("{"):])["layout"]["stages"]
 
 
+def words_of(options, dtype, flags):
+    return MODEL + ["--device", options.device] + (["--bf16"] if dtype == "bf16" else []) + flags.split()
+
+
+def hold_against_one(options, dtype, layout, one, root):
+    """The line to print, and whether all is well."""
+    name, ranks, flags = layout
+    loss_bound, norm_bound = BOUNDS[dtype]
+    folder = root / dtype / re.sub(r"\W+", "_", name)
+    folder.mkdir(parents=True, exist_ok=True)
+    words = words_of(options, dtype, flags)
+    try:
+        rows, output = train(options.binary, words, ranks, folder, options.steps, name in TIMELINES)
+    except RuntimeError as error:
+        return f"  {name:36} FAILED: {error}", False
+    losses = difference([r["lm_loss"] for r in rows], [r["lm_loss"] for r in one])
+    norms = difference([r["grad_norm"] for r in rows], [r["grad_norm"] for r in one])
+    ok = losses <= loss_bound and norms <= norm_bound
+    text = f"  {name:36} losses {losses:.1e} norms {norms:.1e}"
+    stages = planned_stages(options.binary, words, ranks, options.steps)
+    expected = sorted(sum(sent["bytes"] for sent in stage["sent_per_step"].values()) for stage in stages)
+    volumes = sorted({round(v) for v, _ in carried(folder, options.steps)})
+    same = not volumes or all(any(abs(v - e) <= 1e-4 * e + 64 for e in expected) for v in volumes)
+    text += f" volume {volumes[-1] / 1e6 if volumes else 0:.3f} MB/step, planned {expected[-1] / 1e6:.3f}"
+    took = taken(output) if options.device == "cuda" else {}
+    pairs = [(stages[rank * len(stages) // ranks]["total"], most) for rank, most in sorted(took.items())]
+    fits = all(abs(plan - most) <= 0.01 * most for plan, most in pairs)
+    if pairs:
+        off = max(abs(plan - most) / most for plan, most in pairs)
+        text += f", memory planned {pairs[0][0] / 1e6:.1f} MB, taken {pairs[0][1] / 1e6:.1f}, "
+        text += f"at most {100 * off:.2f} % apart on {len(pairs)} ranks"
+    if (folder / "timeline-rank0.json").exists():
+        text += ", NCCL %.2f ms, %.2f beside others" % overlapped(folder / "timeline-rank0.json")
+    text += ("" if fits else "  MEMORY DIFFERS") + ("" if ok else "  BEYOND THE BOUND")
+    text += "" if same else f"  VOLUME DIFFERS {volumes} {expected}"
+    return text, ok and same and fits
+
+
 def main():
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("binary")
@@ -160,57 +200,29 @@ def main():
     parser.add_argument("--device", default="cuda")
     parser.add_argument("--steps", type=int, default=20)
     parser.add_argument("--dtypes", default="f32,bf16")
+    parser.add_argument("--at-once", type=int, default=1, help="so many runs beside each other")
     parser.add_argument("--keep", default="", help="folder for the outputs")
     options = parser.parse_args()
     root = pathlib.Path(options.keep or tempfile.mkdtemp())
     wrong = 0
     for dtype in options.dtypes.split(","):
         loss_bound, norm_bound = BOUNDS[dtype]
-        kind = ["--device", options.device] + (["--bf16"] if dtype == "bf16" else [])
+        wanted = [layout for layout in LAYOUTS
+                  if options.only in layout[0] and layout[1] == (options.ranks or layout[1])]
+        print(f"{dtype}: bounds {loss_bound:g} for losses, {norm_bound:g} for norms, {options.steps} steps", flush=True)
         alone = {}
-        print(f"{dtype}: bounds {loss_bound:g} for losses, {norm_bound:g} for norms, {options.steps} steps")
-        for name, ranks, flags in LAYOUTS:
-            if options.only not in name or ranks != (options.ranks or ranks):
-                continue
-            folder = root / dtype / re.sub(r"\W+", "_", name)
+        for untied in {UNTIED in flags for _, _, flags in wanted}:
+            folder = root / dtype / f"one{'_untied' if untied else ''}"
             folder.mkdir(parents=True, exist_ok=True)
-            words = MODEL + kind + flags.split()
-            untied = "--untie-embeddings-and-output-weights" in words
-            try:
-                if untied not in alone:
-                    base = folder / "one"
-                    base.mkdir(exist_ok=True)
-                    more = ["--untie-embeddings-and-output-weights"] if untied else []
-                    alone[untied] = train(options.binary, MODEL + kind + more, 1, base, options.steps)[0]
-                rows, output = train(options.binary, words, ranks, folder, options.steps, name in TIMELINES)
-            except RuntimeError as error:
-                print(f"  {name:36} FAILED: {error}", flush=True)
-                wrong += 1
-                continue
-            one = alone[untied]
-            losses = difference([r["lm_loss"] for r in rows], [r["lm_loss"] for r in one])
-            norms = difference([r["grad_norm"] for r in rows], [r["grad_norm"] for r in one])
-            ok = losses <= loss_bound and norms <= norm_bound
-            text = f"  {name:36} losses {losses:.1e} norms {norms:.1e}"
-            stages = planned_stages(options.binary, words, ranks, options.steps)
-            expected = sorted(sum(sent["bytes"] for sent in stage["sent_per_step"].values()) for stage in stages)
-            found = carried(folder, options.steps)
-            volumes = sorted({round(v) for v, _ in found})
-            same = not volumes or all(any(abs(v - e) <= 1e-4 * e + 64 for e in expected) for v in volumes)
-            text += f" volume {volumes[-1] / 1e6 if volumes else 0:.3f} MB/step, planned {expected[-1] / 1e6:.3f}"
-            took = taken(output) if options.device == "cuda" else {}
-            pairs = [(stages[rank * len(stages) // ranks]["total"], most) for rank, most in sorted(took.items())]
-            fits = all(abs(plan - most) <= 0.01 * most for plan, most in pairs)
-            if pairs:
-                off = max(abs(plan - most) / most for plan, most in pairs)
-                text += f", memory planned {pairs[0][0] / 1e6:.1f} MB, taken {pairs[0][1] / 1e6:.1f}, "
-                text += f"at most {100 * off:.2f} % apart on {len(pairs)} ranks"
-            if (folder / "timeline-rank0.json").exists():
-                text += ", NCCL %.2f ms, %.2f beside others" % overlapped(folder / "timeline-rank0.json")
-            wrong += not ok or not same or not fits
-            text += "" if fits else "  MEMORY DIFFERS"
-            print(text + ("" if ok else "  BEYOND THE BOUND") + ("" if same else f"  VOLUME DIFFERS {volumes} {expected}"),
-                  flush=True)
+            alone[untied] = train(options.binary, words_of(options, dtype, UNTIED if untied else ""), 1, folder,
+                                  options.steps)[0]
+        with concurrent.futures.ThreadPoolExecutor(options.at_once) as pool:
+            jobs = [pool.submit(hold_against_one, options, dtype, layout, alone[UNTIED in layout[2]], root)
+                    for layout in wanted]
+            for job in concurrent.futures.as_completed(jobs):
+                text, good = job.result()
+                wrong += not good
+                print(text, flush=True)
     return 1 if wrong else 0
 
 

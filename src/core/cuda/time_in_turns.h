@@ -31,11 +31,10 @@ class Marks {
 };
 
 /// Milliseconds of each of run(0) .. run(count - 1), which put work on the stream; < 0 where run says false: it cannot.
-/// They run in turns, a few rounds after one for warming up, so that a clock that falls as the GPU gets hot slows all
+/// They run in turns, some rounds after one for warming up, so that a clock that falls as the GPU gets hot slows all
 /// of them alike.
 template <class F>
-std::vector<float> time_in_turns(std::size_t count, cudaStream_t stream, const F& run) {
-    constexpr std::size_t rounds = 4;
+std::vector<float> time_in_turns(std::size_t count, std::size_t rounds, cudaStream_t stream, const F& run) {
     std::vector<float> ms(count, 0);
     for (std::size_t i = 0; i < count; ++i)
         if (!run(i)) ms[i] = -1;
@@ -49,7 +48,7 @@ std::vector<float> time_in_turns(std::size_t count, cudaStream_t stream, const F
     }
     for (std::size_t i = 0; i < count; ++i)
         for (std::size_t at = i; ms[i] >= 0 && at < rounds * (count + 1); at += count + 1)
-            ms[i] += marks.ms(at, at + 1) / rounds;
+            ms[i] += marks.ms(at, at + 1) / static_cast<float>(rounds);
     return ms;
 }
 
