@@ -48,7 +48,7 @@ __device__ A loss_of(const MaxSum<A>& row, A at_label) {
 /// Thread t has the packs t, t + threads, ... of the row; several are asked for before the first is used.
 template <class T, class A, int step>
 __global__ void __launch_bounds__(512)
-    loss_kernel(A* loss, const T* logits, const std::int32_t* labels, std::int64_t V) {
+    cross_entropy_loss_kernel(A* loss, const T* logits, const std::int32_t* labels, std::int64_t V) {
     constexpr int ahead = 4;
     const T* z = logits + blockIdx.x * V;
     const int packs = static_cast<int>(V / step), threads = static_cast<int>(blockDim.x);
@@ -168,7 +168,8 @@ template <class T, class A, int step>
 void launch(const Exec& exec, A* loss, T* logits, const std::int32_t* labels, const float* mask, A scale,
             std::int64_t rows, std::int64_t V) {
     if (!mask) {
-        loss_kernel<T, A, step><<<static_cast<unsigned>(rows), 512, 0, exec.gpu->stream>>>(loss, logits, labels, V);
+        cross_entropy_loss_kernel<T, A, step>
+            <<<static_cast<unsigned>(rows), 512, 0, exec.gpu->stream>>>(loss, logits, labels, V);
         return;
     }
     constexpr std::int64_t pack_bytes = step * sizeof(T), most = (220 << 10) / pack_bytes;

@@ -218,7 +218,12 @@ void leave_out_what_is_there_twice(Candidates& found) {
     found = std::move(once);
 }
 
-/// The plan takes the fastest of the candidates: all of them run once, the best of these several times.
+double flops_of(const Product& p) {
+    return 2 * static_cast<double>(p.M) * static_cast<double>(p.N) * static_cast<double>(p.K);
+}
+
+/// The plan takes the fastest of the candidates: all of them run once, small ones more often, and the best of these
+/// several times.
 void take_fastest(Gpu& gpu, Plan& plan, const Product& p, Candidates found, std::byte* to) {
     const auto times_of = [&](std::size_t rounds) {
         return time_in_turns(found.size(), rounds, gpu.stream, [&](std::size_t i) {
@@ -226,7 +231,8 @@ void take_fastest(Gpu& gpu, Plan& plan, const Product& p, Candidates found, std:
         });
     };
     constexpr std::size_t finalists = 5;
-    const std::vector<float> once = times_of(1);
+    constexpr double small = 3e11;
+    const std::vector<float> once = times_of(flops_of(p) < small ? 3 : 1);
     std::vector<float> sorted = once;
     std::erase_if(sorted, [](float ms) { return ms < 0; });
     std::sort(sorted.begin(), sorted.end());
@@ -278,7 +284,7 @@ bool like_overwriting(Gpu& gpu, Plan& plan, const Product& p) {
 }
 
 // Below this a product takes less than the launch of the next kernel, and shapes of generated text keep changing.
-constexpr double worth_timing = 1e9;  // multiplications
+constexpr double worth_timing = 2e9;  // operations
 
 /// The plan for this product; made if there is none yet. A plan may say that the library cannot do it.
 Plan& plan_for(Gpu& gpu, const Product& p) {
@@ -288,8 +294,7 @@ Plan& plan_for(Gpu& gpu, const Product& p) {
     if (!fresh) return plan;
     describe(plan, p);
     if (p.accumulates() && like_overwriting(gpu, plan, p)) return plan;
-    bool search = !gpu.deterministic &&
-                  static_cast<double>(p.M) * static_cast<double>(p.N) * static_cast<double>(p.K) >= worth_timing;
+    const bool search = !gpu.deterministic && flops_of(p) >= worth_timing;
     constexpr int many = 8;  // the library has no more
     Candidates found;
     add_candidates(found, gpu, plan, p, search ? many : 1, Gpu::workspace_bytes);

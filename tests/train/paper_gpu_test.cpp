@@ -47,41 +47,37 @@ TEST(PlanOfAGpuThatIsNotHere, IsWhatLayoutsTookOnOne) {
         "--normalization RMSNorm --position-embedding-type rope --seq-length 256 --max-position-embeddings 256 "
         "--micro-batch-size 2 --global-batch-size 8 --tokenizer-type NullTokenizer --vocab-size 1000 --lr 3e-4 ";
     expect_taken(model, {
-                            {"--tensor-model-parallel-size 2", 2, 128.0e6},
-                            {"--tensor-model-parallel-size 4 --sequence-parallel", 4, 100.7e6},
-                            {"--pipeline-model-parallel-size 2 --num-layers-per-virtual-pipeline-stage 1", 2, 163.6e6},
-                            {"--context-parallel-size 4", 4, 136.3e6},
-                            {"--use-distributed-optimizer", 2, 153.1e6},
+                            {"--tensor-model-parallel-size 2", 2, 121.7e6},
+                            {"--tensor-model-parallel-size 2 --sequence-parallel", 2, 117.5e6},
+                            {"--pipeline-model-parallel-size 2 --num-layers-per-virtual-pipeline-stage 1", 2, 155.2e6},
+                            {"--context-parallel-size 2 --cp-comm-type allgather", 2, 142.6e6},
+                            {"--use-distributed-optimizer", 2, 144.7e6},
                             {"--tensor-model-parallel-size 2 --sequence-parallel --use-distributed-optimizer "
                              "--recompute-granularity full --recompute-method uniform --recompute-num-layers 1",
                              4, 102.8e6},
+                            {"--bf16 --tensor-model-parallel-size 4 --sequence-parallel", 4, 96.5e6},
                             {"--bf16 --tensor-model-parallel-size 2 --sequence-parallel "
                              "--pipeline-model-parallel-size 2",
-                             4, 102.9e6},
-                            {"--bf16 --context-parallel-size 2", 2, 142.6e6},
-                            {"--bf16 --pipeline-model-parallel-size 2 --num-layers-per-virtual-pipeline-stage 1 "
-                             "--use-distributed-optimizer",
-                             4, 122.2e6},
-                            {"--bf16", 2, 153.1e6},
+                             4, 100.8e6},
+                            {"--bf16 --context-parallel-size 2", 2, 140.5e6},
+                            {"--bf16 --pipeline-model-parallel-size 4", 4, 113.6e6},
+                            {"--bf16", 2, 148.9e6},
                         });
 }
 
 TEST(PlanOfAGpuThatIsNotHere, IsWhatLargeModelsTookOnOne) {
     expect_taken("--bf16 --lr 1e-4 ",
                  {
-                     {"--tokenizer-type GPT2BPETokenizer --num-layers 12 --hidden-size 768 --num-attention-heads 12 "
-                      "--seq-length 1024 --max-position-embeddings 1024 --micro-batch-size 64",
-                      1, 18.9 * 0x1p30},
-                     {"--tokenizer-type GPT2BPETokenizer --make-vocab-size-divisible-by 1024 --num-layers 24 "
-                      "--hidden-size 2304 --num-attention-heads 24 --seq-length 2048 --max-position-embeddings 2048 "
-                      "--micro-batch-size 16",
-                      1, 72.029 * 0x1p30},
-                     {"--tokenizer-type NullTokenizer --vocab-size 128255 --swiglu --normalization RMSNorm "
-                      "--position-embedding-type rope --disable-bias-linear --group-query-attention "
-                      "--num-query-groups 8 --untie-embeddings-and-output-weights --num-layers 28 --hidden-size 3072 "
-                      "--num-attention-heads 24 --ffn-hidden-size 8192 --seq-length 4096 "
-                      "--max-position-embeddings 4096 --micro-batch-size 6",
-                      1, 111.9 * 0x1p30},
+                     {"--tokenizer-type GPT2BPETokenizer --keep-mlp-activations --make-vocab-size-divisible-by 1024 "
+                      "--num-layers 24 --hidden-size 2304 --num-attention-heads 24 --seq-length 2048 "
+                      "--max-position-embeddings 2048 --micro-batch-size 16",
+                      1, 83.837 * 0x1p30},
+                     {"--tokenizer-type NullTokenizer --vocab-size 151935 --swiglu --normalization RMSNorm "
+                      "--position-embedding-type rope --disable-bias-linear --add-qkv-bias --group-query-attention "
+                      "--num-query-groups 2 --keep-mlp-activations --num-layers 28 --hidden-size 1536 "
+                      "--num-attention-heads 12 --ffn-hidden-size 8960 --seq-length 1024 "
+                      "--max-position-embeddings 1024 --micro-batch-size 32 --global-batch-size 128",
+                      1, 90.727 * 0x1p30},
                      {"--tokenizer-type NullTokenizer --vocab-size 128255 --swiglu --normalization RMSNorm "
                       "--position-embedding-type rope --disable-bias-linear --group-query-attention "
                       "--num-query-groups 8 --untie-embeddings-and-output-weights --num-layers 32 --hidden-size 4096 "
