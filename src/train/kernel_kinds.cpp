@@ -6,14 +6,8 @@
 namespace tera {
 namespace {
 
-struct Rule {
-    const char* part;
-    KernelKind kind;
-};
-
-// First match wins, so the particular stands before the general: embedding_backward before backward, head_norm before
-// norm, cross_entropy before anything it contains.
-constexpr Rule own_rules[] = {
+// First match wins, so the particular stands before the general.
+constexpr KernelRule own_rules[] = {
     {"cross_entropy", KernelKind::cross_entropy},
     {"masked_sum", KernelKind::cross_entropy},
     {"embedding", KernelKind::embedding},
@@ -22,17 +16,11 @@ constexpr Rule own_rules[] = {
     {"count_digits", KernelKind::embedding},
     {"counts_to_places", KernelKind::embedding},
     {"move_elements", KernelKind::embedding},
-    {"adam", KernelKind::optimizer},
-    {"ademamix", KernelKind::optimizer},
-    {"sgd", KernelKind::optimizer},
     {"update", KernelKind::optimizer},
-    {"optimizer", KernelKind::optimizer},
     {"measure", KernelKind::gradient_norm},
-    {"grad_norm", KernelKind::gradient_norm},
     {"ops::cuda::(anonymous namespace)::add_pieces", KernelKind::bias_gradient},
     {"add_pieces", KernelKind::gradient_norm},  // of the optimizer's own
     {"norm", KernelKind::norm},
-    {"add_partials", KernelKind::norm},
     {"add_head_partials", KernelKind::norm},
     {"rope", KernelKind::rope},
     {"attention", KernelKind::attention},
@@ -41,24 +29,17 @@ constexpr Rule own_rules[] = {
     {"key_gradient", KernelKind::attention},
     {"merge_kernel", KernelKind::attention},
     {"dropout", KernelKind::residual},
-    {"residual", KernelKind::residual},
-    {"partial_sums", KernelKind::bias_gradient},
-    {"add_sums", KernelKind::bias_gradient},
     {"sum_piece", KernelKind::bias_gradient},
-    {"column_sum", KernelKind::bias_gradient},
     {"plain", KernelKind::activation},
     {"gated", KernelKind::activation},
     {"activation", KernelKind::activation},
-    {"gelu", KernelKind::activation},
-    {"swiglu", KernelKind::activation},
     {"convert", KernelKind::copy},
     {"add_kernel", KernelKind::copy},
     {"constant_kernel", KernelKind::copy},
-    {"random_kernel", KernelKind::other},
 };
 
 // Attention first: its kernels are built from the same parts as matrix products and carry their names too.
-constexpr Rule library_rules[] = {
+constexpr KernelRule library_rules[] = {
     {"sdpa", KernelKind::attention},      {"flash", KernelKind::attention}, {"fmha", KernelKind::attention},
     {"attention", KernelKind::attention}, {"cudnn", KernelKind::attention}, {"softmax", KernelKind::attention},
     {"gemm", KernelKind::gemm},           {"cutlass", KernelKind::gemm},    {"nvjet", KernelKind::gemm},
@@ -84,13 +65,12 @@ std::string_view last_part(std::string_view qualified) {
     return qualified;
 }
 
-template <std::size_t n>
-KernelKind first_match(const Rule (&rules)[n], std::string_view name) {
+const KernelRule* first_match(std::span<const KernelRule> rules, std::string_view name) {
     std::string lower(name);
     std::transform(lower.begin(), lower.end(), lower.begin(), [](unsigned char c) { return std::tolower(c); });
-    const auto* at = std::find_if(std::begin(rules), std::end(rules),
-                                  [&](const Rule& rule) { return lower.find(rule.part) != lower.npos; });
-    return at == std::end(rules) ? KernelKind::other : at->kind;
+    const auto at = std::find_if(rules.begin(), rules.end(),
+                                 [&](const KernelRule& rule) { return lower.find(rule.part) != lower.npos; });
+    return at == rules.end() ? nullptr : &*at;
 }
 
 /// Past the matching '>' of a template list that begins at `open`.
@@ -112,10 +92,17 @@ const char* name_of(KernelKind kind) {
     return names[static_cast<std::size_t>(kind)];
 }
 
-KernelKind kind_of_kernel(std::string_view name) {
+std::span<const KernelRule> own_kernel_rules() { return own_rules; }
+
+const KernelRule* rule_of_kernel(std::string_view name) {
     const std::string_view qualified = name.substr(0, end_of_name(name));
     if (qualified.find("tera::") != qualified.npos) return first_match(own_rules, qualified);
     return first_match(library_rules, name);
+}
+
+KernelKind kind_of_kernel(std::string_view name) {
+    const KernelRule* rule = rule_of_kernel(name);
+    return rule == nullptr ? KernelKind::other : rule->kind;
 }
 
 std::string short_kernel_name(std::string_view name, std::size_t most) {

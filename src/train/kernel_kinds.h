@@ -3,6 +3,7 @@
 
 #include <array>
 #include <cstdint>
+#include <span>
 #include <string>
 #include <string_view>
 
@@ -31,6 +32,15 @@ const char* name_of(KernelKind kind);
 /// name: demangled. Our own kernels (namespace tera) go by the table of their names, libraries' by what vendors call
 /// theirs.
 KernelKind kind_of_kernel(std::string_view name);
+
+/// Kernels whose name, in lower case, has `part` in it.
+struct KernelRule {
+    const char* part;
+    KernelKind kind;
+};
+/// The one that decides; nullptr: none does.
+const KernelRule* rule_of_kernel(std::string_view name);
+std::span<const KernelRule> own_kernel_rules();
 
 /// Without return type, arguments and namespaces; cut to `most` characters.
 ///   void tera::ops::cuda::(anonymous namespace)::norm_kernel<float, 8>(float*, long)   ->   norm_kernel<float, 8>
