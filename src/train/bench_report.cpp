@@ -1,6 +1,7 @@
 #include "train/bench_report.h"
 
 #include <algorithm>
+#include <cmath>
 #include <nlohmann/json.hpp>
 #include <numeric>
 
@@ -13,20 +14,8 @@ namespace {
 
 constexpr std::size_t longest_kernels = 15, longest_gaps = 5;
 
-std::string grouped(double value) {
-    std::string digits = format_text("%.0f", value);
-    for (int at = static_cast<int>(digits.size()) - 3; at > 0; at -= 3)
-        digits.insert(static_cast<std::size_t>(at), ",");
-    return digits;
-}
-
-std::string line(const std::string& name, const std::string& value) {
-    return format_text("%-28s", name.c_str()) + value + "\n";
-}
-
-std::string size_text(std::size_t bytes) {
-    const auto n = static_cast<double>(bytes);
-    return n < 0x1p30 ? format_text("%9.3f MiB", n / 0x1p20) : format_text("%9.3f GiB", n / 0x1p30);
+std::string size_line(const std::string& name, std::size_t bytes, const std::string& rest = "") {
+    return report_line(name, format_text("%12s", size_text(bytes).c_str()) + rest);
 }
 
 std::string mfu_text(const BenchResult& r, double flops) {
@@ -37,40 +26,42 @@ std::string mfu_text(const BenchResult& r, double flops) {
 
 std::string model_text(const BenchResult& r) {
     const RunConfig& c = r.config;
-    return line("device",
-                r.device == "CPU" ? cat("CPU, ", r.threads, r.threads == 1 ? " thread" : " threads") : r.device) +
-           line("model", cat(grouped(static_cast<double>(r.parameters)), " parameters in ", c.params_dtype, ": ",
-                             c.num_layers, " layers, ", c.hidden_size, " wide, ", c.num_attention_heads, "/",
-                             c.num_query_groups, " heads of ", c.kv_channels, ", MLP ", c.ffn_hidden_size)) +
-           line("vocabulary", cat(c.padded_vocab_size, " (", r.vocab_source, ")")) +
-           line("step", cat(r.micro_batches, r.micro_batches == 1 ? " micro-batch of " : " micro-batches of ",
-                            c.micro_batch_size, " x ", c.seq_length, " = ",
-                            grouped(static_cast<double>(r.tokens_per_step)), " tokens"));
+    return report_line("device", r.device == "CPU" ? cat("CPU, ", r.threads, r.threads == 1 ? " thread" : " threads")
+                                                   : r.device) +
+           report_line("model", cat(grouped(r.parameters), " parameters in ", c.params_dtype, ": ", c.num_layers,
+                                    " layers, ", c.hidden_size, " wide, ", c.num_attention_heads, "/",
+                                    c.num_query_groups, " heads of ", c.kv_channels, ", MLP ", c.ffn_hidden_size)) +
+           report_line("vocabulary", cat(c.padded_vocab_size, " (", r.vocab_source, ")")) +
+           report_line("step",
+                       cat(r.micro_batches, r.micro_batches == 1 ? " micro-batch of " : " micro-batches of ",
+                           c.micro_batch_size, " x ", c.seq_length, " = ", grouped(r.tokens_per_step), " tokens"));
 }
 
 std::string speed_text(const BenchResult& r) {
     const auto [low, high] = std::minmax_element(r.step_seconds.begin(), r.step_seconds.end());
+    const auto rate = [&](double seconds) { return grouped(std::llround(r.tokens_per_second(seconds))); };
     std::string out = "\nspeed\n";
-    out += line("  tokens/s",
-                cat(grouped(r.tokens_per_second(r.median_seconds())), " (median of ", r.step_seconds.size(), " steps; ",
-                    grouped(r.tokens_per_second(*high)), " .. ", grouped(r.tokens_per_second(*low)), ")"));
-    out += line("  ms per step", format_text("%.2f (%.2f .. %.2f)", r.median_seconds() * 1e3, *low * 1e3, *high * 1e3));
-    out += line("  MFU, causal count", mfu_text(r, r.flops_causal));
-    out += line("  MFU, full count", mfu_text(r, r.flops_full));
-    out += line("  loss", format_text("%.4f in the first step, %.4f in the last", r.first_loss, r.last_loss));
+    out += report_line("  tokens/s", cat(rate(r.median_seconds()), " (median of ", r.step_seconds.size(), " steps; ",
+                                         rate(*high), " .. ", rate(*low), ")"));
+    out += report_line("  ms per step",
+                       format_text("%.2f (%.2f .. %.2f)", r.median_seconds() * 1e3, *low * 1e3, *high * 1e3));
+    out += report_line("  MFU, causal count", mfu_text(r, r.flops_causal));
+    out += report_line("  MFU, full count", mfu_text(r, r.flops_full));
+    out += report_line("  loss", format_text("%.4f in the first step, %.4f in the last", r.first_loss, r.last_loss));
     if (r.skipped_steps > 0)
-        out += line("  skipped", cat(r.skipped_steps, " of ", r.step_seconds.size(),
-                                     " timed steps updated nothing: the loss scale was too high; try more --warmup"));
-    out +=
-        line("  first step", format_text("done %.2f s after the process began: program loaded %.2f, device open %.2f, "
-                                         "model built %.2f",
-                                         r.first_step_at, r.loaded_at, r.device_at, r.model_at));
+        out += report_line("  skipped",
+                           cat(r.skipped_steps, " of ", r.step_seconds.size(),
+                               " timed steps updated nothing: the loss scale was too high; try more --warmup"));
+    out += report_line("  first step",
+                       format_text("done %.2f s after the process began: program loaded %.2f, device open %.2f, "
+                                   "model built %.2f",
+                                   r.first_step_at, r.loaded_at, r.device_at, r.model_at));
     return out;
 }
 
 std::string phases_text(const BenchResult& r) {
     std::string out = "\nphases of one step, each waited for (ms)\n";
-    for (const auto& [name, ms] : r.phases) out += line("  " + name, format_text("%10.2f", ms));
+    for (const auto& [name, ms] : r.phases) out += report_line("  " + name, format_text("%10.2f", ms));
     return out;
 }
 
@@ -78,11 +69,12 @@ std::string rate_text(double tflops) { return tflops == 0 ? "  no room" : format
 
 std::string ceilings_text(const Ceilings& c) {
     std::string out = "\nceilings, measured just now\n";
-    out += line(cat("  GEMM ", c.square, "^3 ", c.square_dtype), rate_text(c.square_tflops) + " TFLOP/s");
-    out += line("  copy", c.copy_bytes_per_second == 0
-                              ? "no room"
-                              : format_text("%9.1f GB/s read + written (%lld MiB)", c.copy_bytes_per_second * 1e-9,
-                                            static_cast<long long>(c.copy_bytes >> 20)));
+    out += report_line(cat("  GEMM ", c.square, "^3 ", c.square_dtype), rate_text(c.square_tflops) + " TFLOP/s");
+    out +=
+        report_line("  copy", c.copy_bytes_per_second == 0
+                                  ? "no room"
+                                  : format_text("%9.1f GB/s read + written (%lld MiB)", c.copy_bytes_per_second * 1e-9,
+                                                static_cast<long long>(c.copy_bytes >> 20)));
     out += "  GEMMs of the model (TFLOP/s)            rows      out       in   forward     dgrad     wgrad\n";
     for (const GemmRates& g : c.gemms) {
         out += format_text("  %-34s%10lld%9lld%9lld", g.name.c_str(), static_cast<long long>(g.rows),
@@ -136,17 +128,17 @@ std::size_t memory_sum(const BenchResult& r) {
 
 std::string memory_text(const BenchResult& r) {
     std::string out = "\nmemory\n";
-    for (const auto& [name, bytes] : r.memory) out += line("  " + name, size_text(bytes));
-    out += line("  sum", size_text(memory_sum(r)));
-    if (r.planned > 0) out += line("  planned at the start", size_text(r.planned));
+    for (const auto& [name, bytes] : r.memory) out += size_line("  " + name, bytes);
+    out += size_line("  sum", memory_sum(r));
+    if (r.planned > 0) out += size_line("  planned at the start", r.planned);
     if (r.device_total > 0) {
         const auto beyond = static_cast<double>(r.device_used) - static_cast<double>(memory_sum(r));
-        out += line(
-            "  driver reports",
-            size_text(r.device_used) + " of " + size_text(r.device_total) +
-                format_text(" in use: %.3f GiB beyond the sum (context, code, other processes)", beyond / (1 << 30)));
+        out += size_line(
+            "  driver reports", r.device_used,
+            cat(" of ", size_text(r.device_total),
+                format_text(" in use: %.2f GiB beyond the sum (context, code, other processes)", beyond / 0x1p30)));
     }
-    out += line("  process, resident", size_text(r.resident) + " at its highest");
+    out += size_line("  process, resident", r.resident, " at its highest");
     return out;
 }
 

@@ -25,4 +25,15 @@ std::string size_text(double bytes) {
     return bytes > 0 ? format_text("%.2f KiB", bytes / 0x1p10) : "0";
 }
 
+std::string grouped(std::int64_t n, char separator) {
+    std::string digits = std::to_string(n);
+    const std::size_t first = n < 0 ? 1 : 0;
+    for (std::size_t at = digits.size(); at > first + 3;) digits.insert(at -= 3, 1, separator);
+    return digits;
+}
+
+std::string report_line(const std::string& name, const std::string& value) {
+    return format_text("%-27s ", name.c_str()) + value + "\n";
+}
+
 }  // namespace tera

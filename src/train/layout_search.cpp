@@ -356,8 +356,8 @@ std::string layouts_text(const SearchRequest& request, const std::vector<LayoutC
                       static_cast<long long>(c.micro_batch_size), static_cast<long long>(choice.batch),
                       static_cast<long long>(c.virtual_pipeline_model_parallel_size.value_or(1)),
                       c.recompute_granularity.empty() ? "none" : c.recompute_granularity.c_str(),
-                      size_text(static_cast<double>(choice.plan.fullest().total())).c_str(), 100 * choice.plan.bubble,
-                      choice.seconds, choice.tokens_per_second_per_gpu);
+                      size_text(choice.plan.fullest().total()).c_str(), 100 * choice.plan.bubble, choice.seconds,
+                      choice.tokens_per_second_per_gpu);
         out += row + layers_text(c) + "\n";
     }
     std::snprintf(row, sizeof row,

@@ -10,6 +10,7 @@
 #include <nlohmann/json.hpp>
 
 #include "core/error.h"
+#include "train/format_text.h"
 
 namespace tera {
 namespace {
@@ -76,13 +77,7 @@ std::string coordinate(double value) {
     return text;
 }
 
-std::string with_thousands(int64_t value) {
-    std::string text = std::to_string(value);
-    for (int64_t i = static_cast<int64_t>(text.size()) - 3; i > (value < 0 ? 1 : 0); i -= 3) {
-        text.insert(static_cast<size_t>(i), 1, ' ');
-    }
-    return text;
-}
+std::string with_thousands(int64_t value) { return grouped(value, ' '); }
 
 std::string escaped(const std::string& text) {
     std::string out;

@@ -2,7 +2,6 @@
 
 #include <algorithm>
 #include <cmath>
-#include <cstdio>
 #include <nlohmann/json.hpp>
 
 #include "config/fields.h"
@@ -13,22 +12,6 @@
 
 namespace tera {
 namespace {
-
-std::string grouped(std::int64_t n) {
-    std::string digits = std::to_string(n);
-    for (int at = static_cast<int>(digits.size()) - 3; at > 0; at -= 3) digits.insert(static_cast<size_t>(at), ",");
-    return digits;
-}
-
-std::string formatted(const char* format, double value) {
-    char buffer[64];
-    std::snprintf(buffer, sizeof buffer, format, value);
-    return buffer;
-}
-
-std::string line(const std::string& name, const std::string& value) {
-    return name + std::string(name.size() < 24 ? 24 - name.size() : 1, ' ') + value + "\n";
-}
 
 /// A flag that asks for what this version cannot build, other than how the ranks are laid out.
 bool asks_for_unbuilt(const RunConfig& config) {
@@ -170,24 +153,25 @@ namespace {
 
 std::string layout_text(const LayoutPlan& layout) {
     const bool cpu = layout.device == "CPU";
-    std::string out = line("memory of a rank", cat("counted for ", cpu ? "the CPU" : layout.device,
-                                                   cpu && build_info().cuda ? " (--device cuda: for a GPU)" : ""));
+    std::string out =
+        report_line("memory of a rank", cat("counted for ", cpu ? "the CPU" : layout.device,
+                                            cpu && build_info().cuda ? " (--device cuda: for a GPU)" : ""));
     for (std::size_t stage = 0; stage < layout.stages.size(); ++stage) {
         const MemoryPlan& m = layout.stages[stage];
-        const auto size = [](std::size_t bytes) { return size_text(static_cast<double>(bytes)); };
-        out += line(
-            cat("  stage ", stage),
-            cat(size(m.total()), ": weights ", size(m.weights - m.gradients), ", gradients ", size(m.gradients),
-                ", main weights ", size(m.main_weights), ", optimizer state ", size(m.optimizer - m.main_weights),
-                ", activations ", size(m.activations), ", scratch ", size(m.scratch), ", other ", size(m.other())));
+        out +=
+            report_line(cat("  stage ", stage),
+                        cat(size_text(m.total()), ": weights ", size_text(m.weights - m.gradients), ", gradients ",
+                            size_text(m.gradients), ", main weights ", size_text(m.main_weights), ", optimizer state ",
+                            size_text(m.optimizer - m.main_weights), ", activations ", size_text(m.activations),
+                            ", scratch ", size_text(m.scratch), ", other ", size_text(m.other())));
     }
     const MemoryPlan& fullest = layout.fullest();
-    if (!fullest.sent.empty()) out += line("sent in a step", "by a rank of the fullest stage");
+    if (!fullest.sent.empty()) out += report_line("sent in a step", "by a rank of the fullest stage");
     for (const auto& [what, traffic] : fullest.sent)
         if (traffic.calls > 0)
-            out += line("  " + what, cat(size_text(traffic.bytes), " in ", grouped(traffic.calls), " calls"));
+            out += report_line("  " + what, cat(size_text(traffic.bytes), " in ", grouped(traffic.calls), " calls"));
     if (layout.stages.size() > 1)
-        out += line("pipeline bubble", cat(formatted("%.1f %%", 100 * layout.bubble), " of a step"));
+        out += report_line("pipeline bubble", cat(format_text("%.1f %%", 100 * layout.bubble), " of a step"));
     return out;
 }
 
@@ -214,37 +198,38 @@ nlohmann::json layout_json(const LayoutPlan& layout) {
 std::string plan_text(const RunConfig& c, const RunPlan& plan) {
     std::string out;
     for (const std::string& notice : c.notices) out += "note: " + notice + "\n";
-    out += line("ranks", cat(c.world_size, " = tensor ", c.tensor_model_parallel_size, " * pipeline ",
-                             c.pipeline_model_parallel_size, " * context ", c.context_parallel_size, " * data ",
-                             c.data_parallel_size));
-    out += line("vocabulary", cat(grouped(plan.vocab.size), " (", plan.vocab.source, "), padded to ",
-                                  grouped(plan.padded_vocab_size)));
-    out += line("parameters", grouped(plan.parameters.total));
+    out += report_line("ranks", cat(c.world_size, " = tensor ", c.tensor_model_parallel_size, " * pipeline ",
+                                    c.pipeline_model_parallel_size, " * context ", c.context_parallel_size, " * data ",
+                                    c.data_parallel_size));
+    out += report_line("vocabulary", cat(grouped(plan.vocab.size), " (", plan.vocab.source, "), padded to ",
+                                         grouped(plan.padded_vocab_size)));
+    out += report_line("parameters", grouped(plan.parameters.total));
     for (size_t stage = 0; stage < plan.parameters.per_rank.size(); ++stage) {
-        out +=
-            line(cat("  stage ", stage),
-                 cat(plan.layers_per_stage[stage], " layers (",
-                     c.kind == ModelKind::t5 ? cat(c.encoder_num_layers, " encoder, ", c.decoder_num_layers, " decoder")
-                                             : range_text(plan.layers.stages[stage]),
-                     "), ", grouped(plan.parameters.per_rank[stage][0]), " parameters on each of ",
-                     c.tensor_model_parallel_size, " tensor ranks"));
+        out += report_line(
+            cat("  stage ", stage),
+            cat(plan.layers_per_stage[stage], " layers (",
+                c.kind == ModelKind::t5 ? cat(c.encoder_num_layers, " encoder, ", c.decoder_num_layers, " decoder")
+                                        : range_text(plan.layers.stages[stage]),
+                "), ", grouped(plan.parameters.per_rank[stage][0]), " parameters on each of ",
+                c.tensor_model_parallel_size, " tensor ranks"));
     }
-    out += line("head dimension",
-                cat(c.kv_channels, " (", c.num_attention_heads, " heads, ", c.num_query_groups, " key/value heads)"));
-    out += line("MLP width", cat(c.ffn_hidden_size));
-    out += line("global batch", cat(c.global_batch_size, " = ", plan.num_micro_batches, " micro-batches of ",
-                                    c.micro_batch_size, " on each of ", c.data_parallel_size, " data-parallel ranks"));
-    out += line("iterations", plan.train_iters ? grouped(*plan.train_iters) : "not given");
-    out +=
-        line("FLOPs per iteration", cat(formatted("%.6E", plan.flops_per_iteration), " (",
-                                        formatted("%.6E", plan.flops_per_iteration / static_cast<double>(c.world_size)),
-                                        " per rank; formula of --log-format ", c.log_format, ")"));
+    out += report_line("head dimension", cat(c.kv_channels, " (", c.num_attention_heads, " heads, ", c.num_query_groups,
+                                             " key/value heads)"));
+    out += report_line("MLP width", cat(c.ffn_hidden_size));
+    out += report_line("global batch",
+                       cat(c.global_batch_size, " = ", plan.num_micro_batches, " micro-batches of ", c.micro_batch_size,
+                           " on each of ", c.data_parallel_size, " data-parallel ranks"));
+    out += report_line("iterations", plan.train_iters ? grouped(*plan.train_iters) : "not given");
+    out += report_line("FLOPs per iteration",
+                       cat(format_text("%.6E", plan.flops_per_iteration), " (",
+                           format_text("%.6E", plan.flops_per_iteration / static_cast<double>(c.world_size)),
+                           " per rank; formula of --log-format ", c.log_format, ")"));
     if (plan.layout) out += layout_text(*plan.layout);
-    if (!plan.layout_missing.empty()) out += line("memory of a rank", "not counted: " + plan.layout_missing);
+    if (!plan.layout_missing.empty()) out += report_line("memory of a rank", "not counted: " + plan.layout_missing);
     for (const RateAtIteration& at : plan.learning_rate) {
-        out += line("learning rate", cat(formatted("%.6E", at.learning_rate), " at iteration ", at.iteration));
+        out += report_line("learning rate", cat(format_text("%.6E", at.learning_rate), " at iteration ", at.iteration));
     }
-    if (!plan.not_runnable.empty()) out += line("not runnable yet", plan.not_runnable);
+    if (!plan.not_runnable.empty()) out += report_line("not runnable yet", plan.not_runnable);
     return out;
 }
 

@@ -88,6 +88,19 @@ TEST(FormatText, NotANumberHasNoSign) {
     EXPECT_EQ(format_text("%.1f", -1.0), "-1.0");
 }
 
+TEST(FormatText, ReportsHaveOneWayToSayThings) {
+    EXPECT_EQ(size_text(std::size_t{3} << 29), "1.50 GiB");
+    EXPECT_EQ(size_text(std::size_t{5} << 20), "5.00 MiB");
+    EXPECT_EQ(size_text(512.0), "0.50 KiB");
+    EXPECT_EQ(size_text(std::size_t{0}), "0");
+    EXPECT_EQ(grouped(999), "999");
+    EXPECT_EQ(grouped(1234567), "1,234,567");
+    EXPECT_EQ(grouped(-123456), "-123,456");
+    EXPECT_EQ(grouped(12345, ' '), "12 345");
+    EXPECT_EQ(report_line("  sum", "7"), "  sum                       7\n");
+    EXPECT_EQ(report_line(std::string(40, 'x'), "7"), std::string(40, 'x') + " 7\n");
+}
+
 TEST_F(LogLines, CoreHeadHasMicrosecondsAndZerosOnlyWhenAsked) {
     EXPECT_EQ(training_line(LogFormat::core_head, report),
               " [2025-04-01 12:00:00.123456] iteration      100/     500 | consumed samples:         6400 | elapsed "

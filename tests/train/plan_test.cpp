@@ -415,7 +415,7 @@ TEST(Plan, SaysWhyMemoryIsNotCounted) {
     const auto [config, plan] =
         plan_of(ModelKind::gpt, "--num-layers 2 --hidden-size 64 --num-attention-heads 4 --device cuda" + aws_gpt, 1);
     EXPECT_FALSE(plan.layout);
-    EXPECT_NE(plan_text(config, plan).find("memory of a rank        not counted: "), std::string::npos)
+    EXPECT_NE(plan_text(config, plan).find("memory of a rank            not counted: "), std::string::npos)
         << plan_text(config, plan);
 }
 
