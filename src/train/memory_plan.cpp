@@ -2,7 +2,7 @@
 
 #include "core/error.h"
 #include "core/uploader.h"
-#include "io/durable_file.h"
+#include "train/format_text.h"
 #include "train/training_parts.h"
 
 namespace tera {
@@ -36,8 +36,8 @@ std::size_t batch_bytes(const RunConfig& c) {
 }
 
 std::string MemoryPlan::text() const {
-    return cat("weights and gradients ", human_bytes(weights), ", optimizer ", human_bytes(optimizer), ", activations ",
-               human_bytes(activations), ", scratch ", human_bytes(scratch), ", other ", human_bytes(other()));
+    return cat("weights and gradients ", size_text(weights), ", optimizer ", size_text(optimizer), ", activations ",
+               size_text(activations), ", scratch ", size_text(scratch), ", other ", size_text(other()));
 }
 
 MemoryPlan plan_memory(const RunConfig& config, std::int64_t true_vocab, Workspace& dry) {
@@ -129,8 +129,8 @@ MemoryPlan reserve_memory(const RunConfig& config, std::int64_t true_vocab, Work
     const std::size_t free = engine.memory_info().free, room = plan.libraries + (free > code ? free - code : 0);
     if (plan.total() > room) {
         const auto advice = advice_to_fit(config, true_vocab, workspace, mesh, room);
-        usage_error("out of memory: this run needs ", human_bytes(plan.total()), " (", plan.text(), ") and ",
-                    engine.name(), " has ", human_bytes(room), " for it; ",
+        usage_error("out of memory: this run needs ", size_text(plan.total()), " (", plan.text(), ") and ",
+                    engine.name(), " has ", size_text(room), " for it; ",
                     advice ? "it fits with " + *advice : "it needs more GPUs or a smaller model");
     }
     workspace.reserve_like(dry);

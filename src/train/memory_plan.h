@@ -33,7 +33,7 @@ struct MemoryPlan {
     /// The kinds that are named nowhere else.
     std::size_t other() const { return tables + batches + messages + libraries + rounding; }
     std::size_t total() const { return weights + optimizer + activations + scratch + other(); }
-    /// "weights and gradients 9.9 GB, optimizer 19.8 GB, ...".
+    /// "weights and gradients 9.90 GiB, optimizer 19.80 GiB, ...".
     std::string text() const;
 };
 

@@ -8,6 +8,7 @@
 #include "core/build_info.h"
 #include "core/error.h"
 #include "io/durable_file.h"
+#include "train/format_text.h"
 #include "train/plan.h"
 #include "train/run_schedules.h"
 #include "train/trainer.h"
@@ -178,8 +179,8 @@ void Trainer::set_up_model() {
     print("building GPT model ...");
     memory_plan_ = reserve_memory(config_, tokenizer_->vocab_size(), workspace_, *mesh_);
     if (memory_plan_.total() > 0) {
-        print(cat(" > memory plan: ", human_bytes(memory_plan_.total()), " of ",
-                  human_bytes(engine_.memory_info().total), " (", memory_plan_.text(), ")"));
+        print(cat(" > memory plan: ", size_text(memory_plan_.total()), " of ", size_text(engine_.memory_info().total),
+                  " (", memory_plan_.text(), ")"));
     }
     parts_ = std::make_unique<TrainingParts>(config_, tokenizer_->vocab_size(), workspace_, memory_plan_, *mesh_);
     const MeshPlace& place = mesh_->place();
@@ -191,8 +192,8 @@ void Trainer::set_up_model() {
                                config_.num_layers, ")"));
         }
     }
-    print(cat(" > memory: weights and gradients ", human_bytes(parts_->weights_bytes()), ", optimizer ",
-              human_bytes(parts_->optimizer_bytes()), ", ", pool_.size(), pool_.size() == 1 ? " thread" : " threads"));
+    print(cat(" > memory: weights and gradients ", size_text(parts_->weights_bytes()), ", optimizer ",
+              size_text(parts_->optimizer_bytes()), ", ", pool_.size(), pool_.size() == 1 ? " thread" : " threads"));
     const PipelineShape shape = pipeline_shape_from(config_);
     upload_.emplace(engine_, held_micro_batches(shape, place.pp));
     pipeline_ =

@@ -251,6 +251,12 @@ TEST_F(TrainerFlags, SecondLearningRateForTheEmbedding) {
     EXPECT_EQ(record.field("decoupled learning rate", 0), "5.000000E-03");
 }
 
+TEST_F(TrainerFlags, MemoryIsSaidInPowersOfTwo) {
+    const RunRecord record = run("--train-iters 1");
+    // 30,080 weights and gradients of 4 bytes, and as many of Adam's two moments.
+    EXPECT_TRUE(record.printed(" > memory: weights and gradients 0.23 MiB, optimizer 0.23 MiB, "));
+}
+
 TEST_F(TrainerFlags, ARunThatDivergesStopsWithALead) {
     const std::string text = failure("--train-iters 50 --lr 1e30 --clip-grad 0 --seed 3");
     EXPECT_NE(text.find("found NaN in local"), std::string::npos) << text;

@@ -49,6 +49,13 @@ TEST(TrainingParts, ADryRunCountsWhatARealOneTakes) {
     EXPECT_GT(grown.held_bytes(), parts.held_bytes());
 }
 
+TEST(MemoryPlan, SpeaksOfPowersOfTwo) {
+    MemoryPlan plan;
+    plan.weights = std::size_t{3} << 29;
+    plan.activations = std::size_t{10} << 20;
+    EXPECT_EQ(plan.text(), "weights and gradients 1.50 GiB, optimizer 0, activations 10.00 MiB, scratch 0, other 0");
+}
+
 TEST(TrainingParts, AreWhatTheFlagsAskFor) {
     ThreadPool pool(1);
     const Engine engine;
