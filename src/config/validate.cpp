@@ -237,6 +237,12 @@ void derive_recompute(RunConfig& c) {
         if (c.recompute_num_layers == 0) usage_error("--recompute-granularity full needs --recompute-num-layers");
     } else if (!c.recompute_method.empty()) {
         usage_error("--recompute-method needs --recompute-granularity full");
+    } else if (c.recompute_granularity == "selective" && c.recompute_num_layers > 0) {
+        usage_error("--recompute-num-layers ", c.recompute_num_layers,
+                    " is for --recompute-granularity full; with selective, leave it out");
+    } else if (c.recompute_num_layers > 0) {
+        notice(c, cat("--recompute-num-layers ", c.recompute_num_layers,
+                      " changes nothing without --recompute-granularity full"));
     }
     if (!c.recompute_modules.empty() && c.recompute_granularity != "selective") {
         usage_error("--recompute-modules needs --recompute-granularity selective");

@@ -2,6 +2,7 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <fstream>
 
 #include "core/error.h"
@@ -69,6 +70,17 @@ TEST(RunConfigParse, SaysWhatHasNoEffect) {
     const RunConfig c = parsed("--use-flash-attn --transformer-impl local --manual-gc-interval 0 --no-rope-fusion");
     ASSERT_EQ(c.notices.size(), 3u);  // --manual-gc-interval 0 is the default
     for (const std::string& line : c.notices) EXPECT_NE(line.find("changes nothing here"), std::string::npos) << line;
+}
+
+TEST(RunConfigParse, SaysWhatHasNoEffectWithTheOtherFlags) {
+    const auto count = [](const std::string& flags) {
+        const std::vector<std::string> all = valid(flags).notices;
+        return std::count(all.begin(), all.end(),
+                          "--recompute-num-layers 2 changes nothing without --recompute-granularity full");
+    };
+    EXPECT_EQ(count("--recompute-num-layers 2"), 1);
+    EXPECT_EQ(count("--recompute-num-layers 2 --recompute-granularity full --recompute-method block"), 0);
+    EXPECT_EQ(count(""), 0);
 }
 
 TEST(RunConfigParse, RefusesByNameButNotAtTheDefault) {
@@ -324,6 +336,7 @@ TEST(RunConfigRefuse, Contradictions) {
     refuses("--save /x", {"--save-interval"});
     refuses("--recompute-granularity full", {"--recompute-method"});
     refuses("--recompute-method block", {"--recompute-granularity full"});
+    refuses("--recompute-activations --recompute-num-layers 2", {"--recompute-num-layers 2", "leave it out"});
     refuses("--mock-data --data-path a", {"--mock-data"});
     refuses("--data-path a --train-data-path b", {"once"});
     refuses("--fp32-residual-connection", {"--bf16"});
