@@ -1,8 +1,11 @@
 #include "train/memory_plan.h"
 
+#include <tuple>
+
 #include "core/error.h"
 #include "core/uploader.h"
 #include "train/format_text.h"
+#include "train/run_schedules.h"
 #include "train/training_parts.h"
 
 namespace tera {
@@ -93,28 +96,53 @@ MemoryPlan plan_steps(const RunConfig& config, std::int64_t true_vocab, Workspac
     return plan_memory(config, true_vocab, dry, mesh, pipeline_shape_from(config).micro_batches);
 }
 
+/// How to get from one configuration to the other.
+std::string difference_text(const RunConfig& from, const RunConfig& to) {
+    std::string with, without;
+    const auto recomputed = [](const RunConfig& c) {
+        return std::tie(c.recompute_granularity, c.recompute_method, c.recompute_num_layers);
+    };
+    const bool recompute = recomputed(to) != recomputed(from);
+    if (recompute)
+        with += cat(" --recompute-granularity full --recompute-method ", to.recompute_method,
+                    " --recompute-num-layers ", to.recompute_num_layers);
+    if (to.micro_batch_size != from.micro_batch_size) with += cat(" --micro-batch-size ", to.micro_batch_size);
+    if (from.keep_mlp_activations && !to.keep_mlp_activations) without += " --keep-mlp-activations";
+    if (recompute && from.given.count("recompute_activations") > 0) without += " --recompute-activations";
+    if (recompute && !from.recompute_modules.empty()) without += " --recompute-modules";
+    return cat(with.empty() ? "" : "with" + with, with.empty() || without.empty() ? "" : ", ",
+               without.empty() ? "" : "without" + without);
+}
+
 }  // namespace
 
-std::optional<std::string> advice_to_fit(RunConfig config, std::int64_t true_vocab, const Workspace& like,
+std::optional<std::string> advice_to_fit(const RunConfig& config, std::int64_t true_vocab, const Workspace& like,
                                          const Mesh& mesh, std::size_t room) {
-    const auto fits = [&] {
+    const auto fits = [&](RunConfig changed) {
+        try {
+            validate_and_derive(changed, changed.world_size);
+            check_batches(changed);
+        } catch (const UsageError&) {
+            return false;
+        }
         Workspace dry(like.engine(), like.pool(), Arena::Kind::counting);
-        return plan_steps(config, true_vocab, dry, mesh).total() <= room;
+        return plan_steps(changed, true_vocab, dry, mesh).total() <= room;
     };
-    const std::int64_t asked = config.micro_batch_size;
-    for (std::int64_t size = asked - 1; size > 0; --size) {
-        if (asked % size != 0) continue;
-        config.micro_batch_size = size;
-        if (fits()) return cat("--micro-batch-size ", size);
+    RunConfig changed = config;
+    changed.keep_mlp_activations = false;
+    for (const bool recompute : {false, true}) {
+        if (recompute) {
+            changed.recompute_granularity = "full";
+            changed.recompute_method = "uniform";
+            changed.recompute_num_layers = 1;
+            changed.recompute_modules.clear();
+        }
+        for (std::int64_t size = config.micro_batch_size; size > 0; --size) {
+            if (config.micro_batch_size % size != 0) continue;
+            changed.micro_batch_size = size;
+            if (fits(changed)) return difference_text(config, changed);
+        }
     }
-    config.micro_batch_size = asked;
-    config.recompute_granularity = "full";
-    config.recompute_method = "uniform";
-    config.recompute_num_layers = 1;
-    const char* recompute = "--recompute-granularity full --recompute-method uniform --recompute-num-layers 1";
-    if (fits()) return recompute;
-    config.micro_batch_size = 1;
-    if (asked > 1 && fits()) return cat(recompute, " --micro-batch-size 1");
     return std::nullopt;
 }
 
@@ -131,7 +159,7 @@ MemoryPlan reserve_memory(const RunConfig& config, std::int64_t true_vocab, Work
         const auto advice = advice_to_fit(config, true_vocab, workspace, mesh, room);
         usage_error("out of memory: this run needs ", size_text(plan.total()), " (", plan.text(), ") and ",
                     engine.name(), " has ", size_text(room), " for it; ",
-                    advice ? "it fits with " + *advice : "it needs more GPUs or a smaller model");
+                    advice ? "it fits " + *advice : "it needs more GPUs or a smaller model");
     }
     workspace.reserve_like(dry);
     return plan;

@@ -51,9 +51,10 @@ MemoryPlan reserve_memory(const RunConfig& config, std::int64_t true_vocab, Work
 /// Of one micro-batch on its way to a device.
 std::size_t batch_bytes(const RunConfig& config);
 
-/// What to change so that the run fits into `room` bytes: the largest smaller micro-batch, else recomputing layers.
-/// Nothing if neither is enough.
-std::optional<std::string> advice_to_fit(RunConfig config, std::int64_t true_vocab, const Workspace& like,
+/// What to change so that the run fits into `room` bytes, cheapest first: no MLP activations kept, the largest smaller
+/// micro-batch, recomputing layers, both. "with --micro-batch-size 4, without --keep-mlp-activations": every flag it
+/// names goes together with the others given. Nothing if none of it is enough.
+std::optional<std::string> advice_to_fit(const RunConfig& config, std::int64_t true_vocab, const Workspace& like,
                                          const Mesh& mesh, std::size_t room);
 
 }  // namespace tera

@@ -5,6 +5,7 @@
 
 #include "config/run_config.h"
 #include "support/words.h"
+#include "train/memory_plan.h"
 
 namespace tera {
 namespace {
@@ -54,6 +55,73 @@ TEST(MemoryPlan, SpeaksOfPowersOfTwo) {
     plan.weights = std::size_t{3} << 29;
     plan.activations = std::size_t{10} << 20;
     EXPECT_EQ(plan.text(), "weights and gradients 1.50 GiB, optimizer 0, activations 10.00 MiB, scratch 0, other 0");
+}
+
+/// Advice on runs that do not fit, tried by following it.
+class MemoryAdvice : public testing::Test {
+  protected:
+    std::size_t planned(const std::string& flags) {
+        const RunConfig config = config_of(words(flags));
+        Workspace dry(engine_, pool_, Arena::Kind::counting);
+        return plan_memory(config, 100, dry, mesh_, pipeline_shape_from(config).micro_batches).total();
+    }
+    std::string advice(const std::string& flags, std::size_t room) {
+        const Workspace like(engine_, pool_, Arena::Kind::counting);
+        return advice_to_fit(config_of(words(flags)), 100, like, mesh_, room).value_or("none");
+    }
+    /// `flags` with what is to be given behind them and what is to be left out not.
+    static std::string followed(const std::string& flags, const std::string& advice) {
+        const std::size_t without = advice.find("without ");
+        const std::string give = advice.substr(0, advice.find(", without "));
+        std::string out;
+        bool left_out = false;
+        for (const std::string& word : words(flags)) {
+            if (word.starts_with("--"))
+                left_out = without != advice.npos && (advice.substr(without) + " ").find(word + " ") != advice.npos;
+            if (!left_out) out += " " + word;
+        }
+        return give.starts_with("with ") ? out + give.substr(4) : out;
+    }
+    /// Into the memory that `fitting` takes, and no more, `flags` are advised to go as `expected`.
+    void expect_advice(const std::string& flags, const std::string& fitting, const std::string& expected) {
+        SCOPED_TRACE(flags);
+        const std::size_t room = planned(fitting);
+        ASSERT_GT(planned(flags), room);
+        const std::string said = advice(flags, room);
+        EXPECT_EQ(said, expected);
+        EXPECT_LE(planned(followed(flags, said)), room) << followed(flags, said);
+    }
+
+    ThreadPool pool_{1};
+    const Engine engine_;
+    const Mesh mesh_;
+    const std::string full_ = "--recompute-granularity full --recompute-method uniform --recompute-num-layers 1",
+                      wide_ = "--micro-batch-size 8 --global-batch-size 8 --num-layers 8 ";
+};
+
+TEST_F(MemoryAdvice, GivesKeptMlpActivationsBackFirst) {
+    const std::string keep = wide_ + "--keep-mlp-activations ";
+    expect_advice(keep, wide_, "without --keep-mlp-activations");
+    expect_advice(keep, wide_ + "--micro-batch-size 4", "with --micro-batch-size 4, without --keep-mlp-activations");
+    expect_advice(wide_, wide_ + "--micro-batch-size 2", "with --micro-batch-size 2");
+}
+
+TEST_F(MemoryAdvice, NamesNoFlagThatIsRefusedBesideTheOthers) {
+    const std::string one = "--micro-batch-size 1 --num-layers 8 ";
+    expect_advice(one, one + full_, "with " + full_);
+    expect_advice(one + "--recompute-activations", one + full_, "with " + full_ + ", without --recompute-activations");
+    expect_advice(one + "--keep-mlp-activations --recompute-activations --recompute-modules core_attn", one + full_,
+                  "with " + full_ + ", without --keep-mlp-activations --recompute-activations --recompute-modules");
+    expect_advice(wide_, wide_ + "--micro-batch-size 4 " + full_, "with --micro-batch-size 1");
+    EXPECT_EQ(advice(one, planned(one + full_) - 1), "none");
+    const std::string block = wide_ + "--recompute-granularity full --recompute-method block --recompute-num-layers 2 ";
+    expect_advice(block, block + "--micro-batch-size 4", "with --micro-batch-size 4");
+    expect_advice(wide_ + full_, wide_ + full_ + " --micro-batch-size 1", "with --micro-batch-size 1");
+}
+
+TEST_F(MemoryAdvice, RebuiltLayersKeepTheirMlpActivationsToo) {
+    const std::size_t activation = 8 * 16 * 4 * 32 * sizeof(float);  // of one layer: samples, tokens, MLP width
+    EXPECT_EQ(planned(wide_ + full_ + " --keep-mlp-activations") - planned(wide_ + full_), activation);
 }
 
 TEST(TrainingParts, AreWhatTheFlagsAskFor) {
