@@ -162,15 +162,17 @@ void add_services(FieldList& list) {
     list.unbound(FlagStatus::refused,
                  "automatic resume by NVIDIA's cluster service is not built; resume with --load and --save",
                  {{"adlr-autoresume", "T"}, {"adlr-autoresume-interval", "i=1000"}});
-    list.unbound(FlagStatus::refused, "re-running steps to check them is not built",
+    list.unbound(FlagStatus::refused, "re-running steps to check them is not built; leave it out",
                  {{"error-injection-rate", "i=0"},
                   {"error-injection-type", "s{correct_result|transient_error|persistent_error}=transient_error"},
                   {"rerun-mode", "s{disabled|validate_results|report_stats}=disabled"},
                   {"result-rejected-tracker-filename", "s"}});
-    list.unbound(FlagStatus::refused, "this check is not built; NaN and Inf are always caught",
-                 {{"check-for-spiky-loss", "T"},
-                  {"check-for-large-grads", "T"},
-                  {"check-weight-hash-across-dp-replicas-interval", "i"}});
+    list.unbound(FlagStatus::refused,
+                 "this check is not built; leave it out. NaN and Inf stop a run anyway, but for one with "
+                 "--no-check-for-nan-in-loss-and-grad or a dynamic loss scale",
+                 {{"check-for-spiky-loss", "T"}, {"check-for-large-grads", "T"}});
+    list.unbound(FlagStatus::refused, "comparing the weights of data-parallel ranks is not built; leave it out",
+                 {{"check-weight-hash-across-dp-replicas-interval", "i"}});
     list.unbound(FlagStatus::refused, "keeping optimizer state in host memory is not built",
                  {{"optimizer-cpu-offload", "T"},
                   {"optimizer-offload-fraction", "f=1.0"},

@@ -87,6 +87,10 @@ TEST(RunConfigParse, RefusesByNameButNotAtTheDefault) {
     expect_usage_error([] { parsed("--num-experts 8"); }, {"--num-experts 8", "mixture-of-experts"});
     expect_usage_error([] { parsed("--multi-latent-attention"); }, {"--multi-latent-attention"});
     expect_usage_error([] { parsed("--fp8-format hybrid"); }, {"--fp8-format hybrid", "--bf16"});
+    expect_usage_error([] { parsed("--check-for-spiky-loss"); },
+                       {"--check-for-spiky-loss", "leave it out", "--no-check-for-nan-in-loss-and-grad"});
+    expect_usage_error([] { parsed("--check-weight-hash-across-dp-replicas-interval 5"); },
+                       {"data-parallel ranks is not built; leave it out"});
     expect_usage_error([] { parsed("--rl-profile"); }, {"--rl-profile", "reinforcement"});
     expect_usage_error([] { parsed("--grpo-group-size 3 --lr 1"); }, {"--grpo-group-size"});
     EXPECT_NO_THROW(
