@@ -14,6 +14,8 @@ LossScaler::LossScaler(double constant_scale) : is_dynamic_(false), state_{as_fp
 LossScaler::LossScaler(const Dynamic& dynamic)
     : is_dynamic_(true), settings_(dynamic), state_{as_fp32(dynamic.initial), 0, dynamic.hysteresis} {}
 
+bool LossScaler::at_minimum() const { return is_dynamic_ && state_.scale <= as_fp32(settings_.minimum); }
+
 void LossScaler::update(bool overflow) {
     if (!is_dynamic_) return;
     if (overflow) {

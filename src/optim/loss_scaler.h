@@ -30,6 +30,8 @@ class LossScaler {
 
     bool dynamic() const { return is_dynamic_; }
     double scale() const { return state_.scale; }
+    /// No overflow can lower it further.
+    bool at_minimum() const;
     /// 1/scale taken in double, then rounded to fp32.
     double inverse() const { return static_cast<float>(1.0 / state_.scale); }
 

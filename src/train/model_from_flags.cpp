@@ -1,5 +1,6 @@
 #include "train/model_from_flags.h"
 
+#include "config/fields.h"
 #include "core/error.h"
 
 namespace tera {
@@ -103,6 +104,32 @@ std::optional<LossScaler> loss_scaler_from(const RunConfig& c) {
     if (!c.fp16) return std::nullopt;
     return LossScaler(LossScaler::Dynamic{c.initial_loss_scale, c.min_loss_scale,
                                           static_cast<std::int64_t>(c.loss_scale_window), c.hysteresis});
+}
+
+namespace {
+
+std::string smaller_steps(const RunConfig& c) {
+    return cat("lower --lr",
+               c.clip_grad > 0 ? cat(" or --clip-grad ", python_real(c.clip_grad)) : ", clip with --clip-grad 1",
+               c.fp16 ? ", use --bf16, which has the range of fp32" : "");
+}
+
+const char* const or_look = ", or look at these samples (--no-check-for-nan-in-loss-and-grad goes on regardless)";
+
+}  // namespace
+
+std::string advice_on_loss(const RunConfig& c) { return smaller_steps(c) + or_look; }
+
+std::string advice_on_gradients(const RunConfig& c) {
+    if (!c.loss_scale) return advice_on_loss(c);
+    return cat("lower --loss-scale ", python_real(*c.loss_scale), " or leave it out",
+               c.fp16 ? " (it is then found between --initial-loss-scale and --min-loss-scale)" : "", ", ",
+               advice_on_loss(c));
+}
+
+std::string advice_on_smallest_scale(const RunConfig& c, bool finite_loss) {
+    if (!finite_loss) return smaller_steps(c) + ", and go back to an earlier checkpoint (--load, --ckpt-step)";
+    return cat("lower --min-loss-scale ", python_real(c.min_loss_scale), ", or use --bf16, which needs none");
 }
 
 }  // namespace tera

@@ -5,6 +5,7 @@
 #include <cstdint>
 #include <memory>
 #include <optional>
+#include <string>
 
 #include "config/run_config.h"
 #include "core/dtype.h"
@@ -27,5 +28,11 @@ std::unique_ptr<UpdateRule> update_rule_from(const RunConfig& config);
 
 /// Nothing for fp32 and bf16 without --loss-scale: scale 1, and gradients are not searched for overflow.
 std::optional<LossScaler> loss_scaler_from(const RunConfig& config);
+
+/// What to do where a loss or a gradient is not finite and the run stops: "lower --lr, ...".
+std::string advice_on_loss(const RunConfig& config);
+std::string advice_on_gradients(const RunConfig& config);
+/// The same for a step that is skipped at the smallest loss scale, with a loss that is finite or not.
+std::string advice_on_smallest_scale(const RunConfig& config, bool finite_loss);
 
 }  // namespace tera

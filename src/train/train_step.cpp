@@ -16,10 +16,6 @@ double tokens_of(const MicroBatch& batch) {
     return tokens;
 }
 
-const char* const nan_advice =
-    "; lower --lr, clip with --clip-grad, or look at these samples (--no-check-for-nan-in-loss-and-grad goes on "
-    "regardless)";
-
 }  // namespace
 
 void SampleRange::add(const MicroBatch& batch) {
@@ -58,7 +54,7 @@ double TrainStep::accumulate(const MicroBatchSource& next, std::int64_t micro_ba
         these.add(batch);
         throw Error(cat("found NaN in local forward loss calculation: lm loss is ", sums_.ptr<double>()[0],
                         " in iteration ", iteration, ", micro-batch ", m + 1, " of ", micro_batches, these.text(),
-                        nan_advice));
+                        settings_.loss_advice));
     };
     parts_.pipeline.train(work);
     return tokens;
@@ -107,15 +103,18 @@ StepOutcome TrainStep::run(const MicroBatchSource& next, std::int64_t micro_batc
     outcome.loss = {sums[0], sums[1]};
     if (settings_.check_for_nan && !std::isfinite(outcome.loss.loss)) {
         throw Error(cat("found NaN in local forward loss calculation: lm loss is ", outcome.loss.loss, " in iteration ",
-                        iteration, samples.text(), nan_advice));
+                        iteration, samples.text(), settings_.loss_advice));
     }
     if (settings_.check_for_nan && !result.grads.finite()) {
         const Param* bad = result.grads.not_finite;
         throw Error(cat("found NaN in local grad norm: the gradient of ", bad ? bad->name : "another rank",
-                        " is not finite in iteration ", iteration, samples.text(), nan_advice));
+                        " is not finite in iteration ", iteration, samples.text(), settings_.gradient_advice));
     }
     outcome.skipped = result.skipped;
-    if (parts_.scaler) parts_.scaler->update(outcome.skipped);
+    if (parts_.scaler) {
+        outcome.scale_at_minimum = outcome.skipped && parts_.scaler->at_minimum();
+        parts_.scaler->update(outcome.skipped);
+    }
     if (outcome.skipped) return outcome;
     outcome.grad_norm = result.grads.norm() * factor;
     outcome.grad_zeros = static_cast<double>(result.grads.zeros);

@@ -33,6 +33,7 @@ struct StepRates {
 struct StepOutcome {
     LossSum loss;                                 ///< over all micro-batches of all ranks
     bool skipped = false;                         ///< overflow: weights, optimizer and schedule stay as they were
+    bool scale_at_minimum = false;                ///< skipped, and the loss scale cannot fall further
     std::optional<double> grad_norm, grad_zeros;  ///< before clipping, loss scale removed; absent when skipped
 
     double mean_loss() const { return loss.tokens > 0 ? loss.loss / loss.tokens : 0; }
@@ -51,6 +52,7 @@ class TrainStep {
         double clip_grad = 1;
         bool per_token_loss = false;
         bool check_for_nan = true;  ///< a loss or gradient that is not finite is an Error, and no update is made
+        std::string loss_advice = {}, gradient_advice = {};  ///< "; lower --lr ...": what that Error ends with
         /// Called when the gradients of a step are complete, before the optimizer; may be empty.
         std::function<void()> with_gradients = {};
     };

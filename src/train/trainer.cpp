@@ -11,6 +11,7 @@
 #include "model/flops.h"
 #include "optim/clip.h"
 #include "train/evaluate.h"
+#include "train/model_from_flags.h"
 #include "train/plan.h"
 #include "train/timeline.h"
 
@@ -146,8 +147,17 @@ void Trainer::train_one(const StepBatch& batch) {
     state_.floating_point_operations += flops_per_step(
         flops_formula_of(config_.log_format), flops_shape(config_, config_.padded_vocab_size), batch.running_batch);
     interval_.add(outcome);
+    if (outcome.scale_at_minimum && !at_smallest_scale_) warn_of_smallest_scale(outcome);
+    at_smallest_scale_ = outcome.scale_at_minimum;
     const bool first = format_ == LogFormat::core_head && state_.iteration == first_iteration_ + 1;
     if (state_.iteration % config_.log_interval == 0 || first) log_step(batch, outcome);
+}
+
+void Trainer::warn_of_smallest_scale(const StepOutcome& outcome) {
+    const bool finite = std::isfinite(outcome.mean_loss());
+    print(cat("WARNING: iteration ", state_.iteration, " updates nothing, and the loss scale cannot fall further: ",
+              finite ? "gradients overflow" : "the loss is not finite", "; ",
+              advice_on_smallest_scale(config_, finite)));
 }
 
 void Trainer::skip_one(const StepBatch& batch) {

@@ -85,6 +85,7 @@ class Trainer {
     void begin_profile();
     void end_profile();
     void skip_one(const StepBatch& batch);
+    void warn_of_smallest_scale(const StepOutcome& outcome);
     void log_step(const StepBatch& batch, const StepOutcome& outcome);
     void report_timers(const std::vector<std::string>& names, double normalizer = 1);  ///< on all ranks
     void print_memory();
@@ -138,6 +139,7 @@ class Trainer {
     std::int64_t first_iteration_ = 0;  ///< where this process began
     std::int64_t saved_at_ = -1;        ///< iteration of the newest checkpoint in --save, if it is ours
     bool memory_printed_ = false;
+    bool at_smallest_scale_ = false;  ///< the last step was skipped there
     IntervalLog interval_;
     std::unique_ptr<MetricsFile> metrics_;
     std::unique_ptr<ProgressLog> progress_;

@@ -110,7 +110,8 @@ TrainingParts::TrainingParts(const RunConfig& config, std::int64_t true_vocab, W
     scaler_ = loss_scaler_from(config);
     // With a dynamic loss scale an overflow is part of normal operation.
     const bool check = config.check_for_nan_in_loss_and_grad && !(scaler_ && scaler_->dynamic());
-    step_settings_ = {config.clip_grad, config.calculate_per_token_loss, check};
+    step_settings_ = {config.clip_grad, config.calculate_per_token_loss, check, "; " + advice_on_loss(config),
+                      "; " + advice_on_gradients(config)};
 }
 
 std::vector<Decoder*> TrainingParts::chunks() const {

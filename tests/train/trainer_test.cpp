@@ -262,6 +262,25 @@ TEST_F(TrainerFlags, ARunThatDivergesStopsWithALead) {
     EXPECT_NE(text.find("found NaN in local"), std::string::npos) << text;
     EXPECT_NE(text.find("in iteration "), std::string::npos) << text;
     EXPECT_NE(text.find("samples "), std::string::npos) << text;
+    EXPECT_NE(text.find("; lower --lr, clip with --clip-grad 1, or look"), std::string::npos) << text;
+    EXPECT_EQ(text.find("--bf16"), std::string::npos) << text;
+}
+
+TEST_F(TrainerFlags, AdviceOnOverflowsIsForTheNumbersOfTheRun) {
+    const std::string constant = failure("--train-iters 1 --fp16 --loss-scale 4294967296");
+    EXPECT_NE(constant.find("; lower --loss-scale 4294967296.0 or leave it out (it is then found between "
+                            "--initial-loss-scale and --min-loss-scale), lower --lr or --clip-grad 1.0, use --bf16"),
+              std::string::npos)
+        << constant;
+    // A dynamic scale stops no run, so that one line says it, once for all steps in a row.
+    const RunRecord stuck = run("--train-iters 4 --fp16 --min-loss-scale 4294967296");
+    EXPECT_EQ(stuck.count("WARNING: iteration "), 1);
+    EXPECT_TRUE(
+        stuck.printed("WARNING: iteration 1 updates nothing, and the loss scale cannot fall further: gradients "
+                      "overflow; lower --min-loss-scale 4294967296.0, or use --bf16"));
+    const RunRecord diverged = run("--train-iters 6 --fp16 --initial-loss-scale 1 --lr 1e30 --clip-grad 0 --seed 3");
+    EXPECT_TRUE(diverged.printed("the loss is not finite; lower --lr, clip with --clip-grad 1, use --bf16"));
+    EXPECT_FALSE(run("--train-iters 3 --fp16").printed("WARNING: iteration "));
 }
 
 TEST_F(TrainerFlags, WhatIsNotBuiltIsRefusedBeforeAnythingElse) {
