@@ -57,11 +57,15 @@ function(tera_test folder)
         target_compile_options(${target} PRIVATE -O0)
     endif()
     set(label fast)
+    set(seconds 300)
+    if(TERA_SANITIZE)  # ten times as slow, and beside other work on a few cores slower still
+        set(seconds 900)
+    endif()
     if(folder MATCHES "^(cuda|nccl)$")  # all of them skip without a GPU
         set(label cuda)
     endif()
     gtest_discover_tests(${target} TEST_FILTER "-Slow*" DISCOVERY_MODE PRE_TEST DISCOVERY_TIMEOUT 60
-                         PROPERTIES LABELS ${label} TIMEOUT 300)
+                         PROPERTIES LABELS ${label} TIMEOUT ${seconds})
     gtest_discover_tests(${target} TEST_FILTER "Slow*" DISCOVERY_MODE PRE_TEST DISCOVERY_TIMEOUT 60
                          TEST_LIST ${target}_slow PROPERTIES LABELS slow TIMEOUT 1500)
 endfunction()
