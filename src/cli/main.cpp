@@ -1,5 +1,6 @@
 // Finds the sub-command, runs it, and turns what it throws into one line and an exit code:
 //   0  done    1  broken contract or machine failure, with rank and host    2  the user can fix it: one line
+#include <fcntl.h>
 #include <signal.h>
 #include <unistd.h>
 
@@ -66,6 +67,15 @@ const Command& find_command(const std::string& name) {
     const std::string close = nearest_name(name, names);
     usage_error("no command '", name, "'", close.empty() ? "" : cat("; did you mean '", close, "'?"),
                 " (teratron --help lists them all)");
+}
+
+// Where one of the three standard descriptors is closed, the next file or socket that is opened would take its number,
+// and receive what is meant for the log.
+void fill_closed_descriptors() {
+    for (const int fd : {STDIN_FILENO, STDOUT_FILENO, STDERR_FILENO}) {
+        if (::fcntl(fd, F_GETFD) < 0 && errno == EBADF)
+            (void)::open("/dev/null", fd == STDIN_FILENO ? O_RDONLY : O_WRONLY);
+    }
 }
 
 // A log reader that goes away must not end a training run of weeks; `teratron doctor | head` must end quietly. A parent
@@ -147,6 +157,7 @@ int fail(int code, const std::string& who, const std::string& what) {
 }  // namespace tera
 
 int main(int argc, char** argv) {
+    tera::fill_closed_descriptors();
     try {
         return tera::run({argv + 1, argv + argc});
     } catch (const tera::UsageError& e) {

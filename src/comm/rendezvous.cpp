@@ -78,8 +78,14 @@ bool mpirun_within_slurm(const Variables& variables) {
     return ranks && ranks != number(variables, "SLURM_STEP_NUM_TASKS");
 }
 
+/// "[::1]", as an address stands in front of a port, is "::1".
+std::string without_brackets(const std::string& address) {
+    const bool has = address.size() > 2 && address.front() == '[' && address.back() == ']';
+    return has ? address.substr(1, address.size() - 2) : address;
+}
+
 void find_meeting_point(const Variables& variables, RankPlace& place) {
-    if (const char* address = variables("MASTER_ADDR")) place.address = address;
+    if (const char* address = variables("MASTER_ADDR")) place.address = without_brackets(address);
     place.port = number(variables, "MASTER_PORT").value_or(0);
     if (place.launcher == Launcher::slurm) {
         if (place.address.empty()) {

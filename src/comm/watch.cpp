@@ -300,9 +300,9 @@ class Watch::Impl {
         settings_.leave(why, exit_code);
     }
 
-    /// Once, and by one rank for all unless that one is gone.
+    /// Once, and by one rank of each machine, whose log may be all that somebody sees; by all where rank 0 is gone.
     void say_why(const std::string& why) {
-        if (!leaves_process_ || said_why_ || (place_.rank != 0 && !server_lost_)) return;
+        if (!leaves_process_ || said_why_ || (place_.rank != 0 && place_.local_rank != 0 && !server_lost_)) return;
         said_why_ = true;
         last_writes_.push_back(aside([text = cat(name_of(place_.rank), ": leaving: ", one_line(why), "\n")] {
             (void)!::write(STDERR_FILENO, text.data(), text.size());

@@ -155,6 +155,7 @@ class LocalRanks {
         ::dup2(nothing, STDIN_FILENO);
         ::dup2(out, STDOUT_FILENO);
         ::dup2(err, STDERR_FILENO);
+        for (const char* name : {"OMPI_COMM_WORLD_SIZE", "PMI_SIZE"}) ::unsetenv(name);  // these ranks are ours
         set_variable("RANK", std::to_string(launch_.first_rank + local_rank));
         set_variable("WORLD_SIZE", std::to_string(launch_.world));
         set_variable("LOCAL_RANK", std::to_string(local_rank));
@@ -324,7 +325,7 @@ class LocalRanks {
     SignalPipe signals_;
     Socket listener_;  ///< of the port we chose
     std::vector<Child> children_;
-    PatientOutput out_{STDOUT_FILENO}, err_{STDERR_FILENO};
+    PatientOutput out_{STDOUT_FILENO, launch_.waiting_bytes}, err_{STDERR_FILENO, launch_.waiting_bytes};
     const bool one_file_ = same_file(STDOUT_FILENO, STDERR_FILENO);
     bool failed_ = false, killed_ = false, leaving_ = false;
     int code_ = 0;

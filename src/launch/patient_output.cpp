@@ -19,14 +19,13 @@ namespace {
 
 using Clock = std::chrono::steady_clock;
 
-constexpr std::size_t enough = 1 << 20;  ///< bytes that wait
-constexpr std::size_t piece = 4096;      ///< of one write: small, so that a reader who takes a little is seen to
+constexpr std::size_t piece = 4096;  ///< of one write: small, so that a reader who takes a little is seen to
 constexpr auto patience = std::chrono::seconds(1);
 
 }  // namespace
 
 struct PatientOutput::Shared {
-    Shared(int to, int event) : fd(to), news(event) {}
+    Shared(int to, int event, std::size_t most) : fd(to), news(event), enough(most) {}
     ~Shared() { ::close(news); }
     Shared(const Shared&) = delete;
     Shared& operator=(const Shared&) = delete;
@@ -58,6 +57,7 @@ struct PatientOutput::Shared {
     }
 
     const int fd, news;
+    const std::size_t enough;
     std::mutex mutex;
     std::condition_variable changed;
     std::string added;        ///< since the thread last looked
@@ -66,10 +66,10 @@ struct PatientOutput::Shared {
     bool started = false, leaving = false, closed = false;
 };
 
-PatientOutput::PatientOutput(int fd) {
+PatientOutput::PatientOutput(int fd, std::size_t enough) {
     const int event = ::eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
     TERA_CHECK(event >= 0, "eventfd: ", std::strerror(errno));
-    shared_ = std::make_shared<Shared>(fd, event);
+    shared_ = std::make_shared<Shared>(fd, event, enough);
 }
 
 PatientOutput::~PatientOutput() {
@@ -80,7 +80,7 @@ PatientOutput::~PatientOutput() {
 
 void PatientOutput::add(std::string text) {
     const std::lock_guard lock(shared_->mutex);
-    if (shared_->waiting >= enough && shared_->given_up()) return;
+    if (shared_->waiting >= shared_->enough && shared_->given_up()) return;
     if (shared_->waiting == 0) shared_->last_taken = Clock::now();
     shared_->waiting += text.size();
     shared_->added += text;
@@ -92,7 +92,7 @@ void PatientOutput::add(std::string text) {
 
 bool PatientOutput::ready() const {
     const std::lock_guard lock(shared_->mutex);
-    return shared_->waiting < enough || shared_->given_up();
+    return shared_->waiting < shared_->enough || shared_->given_up();
 }
 
 bool PatientOutput::done() const {

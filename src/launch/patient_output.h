@@ -5,6 +5,7 @@
 // and what it has no room for is dropped.
 #pragma once
 
+#include <cstddef>
 #include <memory>
 #include <string>
 
@@ -12,7 +13,8 @@ namespace tera {
 
 class PatientOutput {
   public:
-    explicit PatientOutput(int fd);
+    /// `enough`: bytes that may wait.
+    PatientOutput(int fd, std::size_t enough);
     ~PatientOutput();
     PatientOutput(const PatientOutput&) = delete;
     PatientOutput& operator=(const PatientOutput&) = delete;

@@ -210,6 +210,35 @@ std::string memory_line(int64_t rank, int64_t iterations, const MemoryReport& me
                " | max reserved: ", mib(memory.max_reserved));
 }
 
+namespace {
+
+constexpr double mebi = 1024 * 1024;
+
+/// Bytes of the first stage; adds what is said about them on the way.
+double theoretical_activations(const TheoreticalModel& m, std::vector<std::string>& lines) {
+    const double tokens = static_cast<double>(m.sequence * m.micro_batch), hidden = static_cast<double>(m.hidden),
+                 tensor = static_cast<double>(m.tensor), pipeline = static_cast<double>(m.pipeline);
+    const double of_a_layer = tokens * hidden * (18 + 4 * static_cast<double>(m.ffn) / hidden);
+    lines.push_back(
+        format_text("Activation memory footprint per transformer layer: %.1f MB", of_a_layer / mebi / tensor));
+    double all = of_a_layer * static_cast<double>(m.layers) + (8 + hidden) * tokens * pipeline;
+    std::int64_t in_flight = 0;
+    if (m.virtual_stages > 0) {
+        const double penalty = 1 + (pipeline - 1) / (pipeline * static_cast<double>(m.virtual_stages));
+        lines.push_back(format_text("Memory penalty from interleaved schedule: %.2f", penalty));
+        in_flight = static_cast<std::int64_t>(std::ceil(penalty * pipeline));
+        all *= penalty;
+    } else if (m.pipeline > 1) {
+        in_flight = std::min(m.micro_batches, m.pipeline);
+        all *= std::min(1.0, static_cast<double>(m.micro_batches) / pipeline);
+    }
+    if (in_flight > 0) lines.push_back(cat("Number of in-flight microbatches: ", in_flight));
+    if (m.pipeline == 1) all += 4 * tokens * (hidden + static_cast<double>(m.padded_vocab));
+    return all / tensor;
+}
+
+}  // namespace
+
 std::vector<std::string> theoretical_memory_lines(const TheoreticalModel& m) {
     const double hidden = static_cast<double>(m.hidden), layers = static_cast<double>(m.layers);
     const double query = static_cast<double>(m.kv_channels * m.heads) / hidden;
@@ -232,8 +261,15 @@ std::vector<std::string> theoretical_memory_lines(const TheoreticalModel& m) {
         lines.push_back(
             format_text("Number of parameters in other shards in billions: %.4f", block / (pipeline * tensor) / 1e9));
     }
-    lines.push_back(
-        format_text("Theoretical memory footprints: weight and optimizer=%.2f MB", loaded * bytes / (1024 * 1024)));
+    const double weights = loaded * bytes / mebi;
+    if (m.with_activations) {
+        const double activations = theoretical_activations(m, lines) / mebi;
+        lines.push_back(format_text(
+            "Theoretical memory footprints: weight and optimizer=%.2f MB, activation=%.2f MB, total=%.2f MB\n", weights,
+            activations, weights + activations));
+    } else {
+        lines.push_back(format_text("Theoretical memory footprints: weight and optimizer=%.2f MB", weights));
+    }
     return lines;
 }
 

@@ -109,8 +109,12 @@ struct TheoreticalModel {
     std::int64_t layers = 0, hidden = 0, heads = 0, query_groups = 0, kv_channels = 0, ffn = 0, padded_vocab = 0;
     bool gated = false, untied = false, distributed_optimizer = false;
     std::int64_t tensor = 1, pipeline = 1, data = 1;
+    /// For activations, which are reckoned with sequence parallelism and selective recompute only.
+    bool with_activations = false;
+    std::int64_t sequence = 0, micro_batch = 0, micro_batches = 0, virtual_stages = 0;  ///< 0: not interleaved
 };
-/// Megatron's estimate for half-precision weights: 18 bytes per parameter (6 + 12/data with the distributed optimizer).
+/// Megatron's estimate for half-precision weights: 18 bytes per parameter (6 + 12/data with the distributed optimizer);
+/// activations after table 2 of "Reducing Activation Recomputation in Large Transformer Models" (arXiv 2205.05198).
 std::vector<std::string> theoretical_memory_lines(const TheoreticalModel& model);
 
 // ---- progress.txt

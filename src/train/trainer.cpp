@@ -3,7 +3,6 @@
 
 #include <algorithm>
 #include <cmath>
-#include <csignal>
 #include <cstdio>
 #include <fstream>
 
@@ -71,9 +70,6 @@ bool Trainer::set_up_and_train() {
 }
 
 bool Trainer::train() {
-    if (config_.exit_signal_handler) {
-        signal_ = std::make_unique<SignalWatch>(format_ == LogFormat::swiss ? SIGUSR2 : SIGTERM);
-    }
     print_time("before the start of training step");
     std::int64_t micro_batches = batches_->at(state_.consumed_train_samples).micro_batches;
     interval_.start_clock();
@@ -214,19 +210,25 @@ double Trainer::params_norm() {
 void Trainer::print_memory() {
     memory_printed_ = true;
     if (!is_old(format_)) {
-        const TheoreticalModel model{.layers = config_.num_layers,
-                                     .hidden = config_.hidden_size,
-                                     .heads = config_.num_attention_heads,
-                                     .query_groups = config_.num_query_groups,
-                                     .kv_channels = config_.kv_channels,
-                                     .ffn = config_.ffn_hidden_size,
-                                     .padded_vocab = config_.padded_vocab_size,
-                                     .gated = config_.swiglu,
-                                     .untied = config_.untie_embeddings_and_output_weights,
-                                     .distributed_optimizer = config_.use_distributed_optimizer,
-                                     .tensor = config_.tensor_model_parallel_size,
-                                     .pipeline = config_.pipeline_model_parallel_size,
-                                     .data = config_.data_parallel_size};
+        const TheoreticalModel model{
+            .layers = config_.num_layers,
+            .hidden = config_.hidden_size,
+            .heads = config_.num_attention_heads,
+            .query_groups = config_.num_query_groups,
+            .kv_channels = config_.kv_channels,
+            .ffn = config_.ffn_hidden_size,
+            .padded_vocab = config_.padded_vocab_size,
+            .gated = config_.swiglu,
+            .untied = config_.untie_embeddings_and_output_weights,
+            .distributed_optimizer = config_.use_distributed_optimizer,
+            .tensor = config_.tensor_model_parallel_size,
+            .pipeline = config_.pipeline_model_parallel_size,
+            .data = config_.data_parallel_size,
+            .with_activations = config_.sequence_parallel && config_.recompute_granularity == "selective",
+            .sequence = config_.seq_length,
+            .micro_batch = config_.micro_batch_size,
+            .micro_batches = batches_->at(state_.consumed_train_samples).micro_batches,
+            .virtual_stages = config_.virtual_pipeline_model_parallel_size.value_or(0)};
         for (const std::string& line : theoretical_memory_lines(model)) print(line);
     }
     const auto fixed = static_cast<double>(parts_->weights_bytes() + parts_->optimizer_bytes() + memory_plan_.tables +

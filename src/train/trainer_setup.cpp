@@ -1,5 +1,6 @@
 // Setting up a run: every part is built here, in the order in which its lines are printed.
 #include <algorithm>
+#include <csignal>
 #include <cstdio>
 #include <cstdlib>
 
@@ -70,6 +71,8 @@ void Trainer::set_up() {
     require_runnable(config_);
     join_ranks();
     agree(flags_to_share(config_));
+    if (config_.exit_signal_handler)  // one that comes before the first iteration is acted on after it
+        signal_ = std::make_unique<SignalWatch>(format_ == LogFormat::swiss ? SIGUSR2 : SIGTERM);
     print_arguments();
     if (!config_.save.empty() && leads()) check_save_folder(config_.save);
     if (!config_.profile_timeline.empty()) make_folders(config_.profile_timeline);  // now, not in the middle of the run
@@ -135,7 +138,8 @@ void Trainer::print_arguments() {
             "> --profile marks steps for GPU profilers; on the CPU it changes nothing (perf record sees every step)",
             config_.profile_timeline.empty() ? "" : ", and there is no timeline"));
     if (format_ == LogFormat::core_0_12 || format_ == LogFormat::swiss) {
-        print("Number of virtual stages per pipeline stage: None");
+        const auto& stages = config_.virtual_pipeline_model_parallel_size;
+        print(cat("Number of virtual stages per pipeline stage: ", stages ? std::to_string(*stages) : "None"));
     }
     print(parameter_dtype_line(config_.params_dtype));
     print(without_last_newline(arguments_block(config_)));

@@ -85,6 +85,25 @@ TEST(Main, TrainingOutlivesItsReader) {
     EXPECT_EQ(read_file(folder / "latest_checkpointed_iteration.txt"), "3");
 }
 
+/// A descriptor that is closed must not become a file that the log is written into.
+TEST(Main, ClosedDescriptorsTakeNothing) {
+    const TemporaryFolder folder;
+    const std::string flags =
+        " pretrain gpt --num-layers 1 --hidden-size 16 --num-attention-heads 2 --seq-length 8 "
+        "--max-position-embeddings 8 --micro-batch-size 2 --global-batch-size 4 --train-iters 3 --lr 0.001 --mock-data "
+        "--tokenizer-type NullTokenizer --vocab-size 100 --eval-iters 0 --log-interval 1 --device cpu --metrics-file ";
+    const std::string binary = TERA_BINARY, alone = folder / "alone", launched = folder / "launched";
+    EXPECT_EQ(std::system((binary + flags + alone + " >&-").c_str()), 0);
+    EXPECT_EQ(
+        std::system((binary + " launch local --nproc-per-node 2 --" + flags + launched + " <&- >&- 2>&-").c_str()), 0);
+    for (const std::string& path : {alone, launched}) {
+        std::istringstream lines(read_file(path));
+        int count = 0;
+        for (std::string line; std::getline(lines, line); ++count) EXPECT_EQ(line.substr(0, 1), "{") << line;
+        EXPECT_GE(count, 3) << path;
+    }
+}
+
 TEST(Main, ErrorsStayOnOneLine) {
     const Outcome run = teratron({"two\nlines"});
     EXPECT_EQ(run.exit_code, 2);

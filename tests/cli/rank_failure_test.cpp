@@ -164,6 +164,19 @@ class TrainingRun {
     std::map<int, pid_t> pids_;
 };
 
+void write_data(const fs::path& folder) {
+    for (int r = 0; r < ranks; ++r) {
+        IndexedDatasetWriter writer((folder / ("data" + std::to_string(r))).string(), TokenType::u16);
+        for (std::int32_t d = 0; d < 200; ++d) {
+            std::vector<std::int32_t> tokens;
+            for (std::int32_t i = 0; i < 100; ++i) tokens.push_back((7 * d + 3 * i) % 100);
+            writer.add_sequence(tokens);
+            writer.end_document();
+        }
+        writer.finish();
+    }
+}
+
 class SlowRankFailure : public ::testing::TestWithParam<Starter> {
   protected:
     static int rounds() {
@@ -177,24 +190,11 @@ class SlowRankFailure : public ::testing::TestWithParam<Starter> {
             GTEST_SKIP() << "there is no MPI here: " << mpi_missing();
     }
 
-    void write_data() const {
-        for (int r = 0; r < ranks; ++r) {
-            IndexedDatasetWriter writer((folder_ / ("data" + std::to_string(r))).string(), TokenType::u16);
-            for (std::int32_t d = 0; d < 200; ++d) {
-                std::vector<std::int32_t> tokens;
-                for (std::int32_t i = 0; i < 100; ++i) tokens.push_back((7 * d + 3 * i) % 100);
-                writer.add_sequence(tokens);
-                writer.end_document();
-            }
-            writer.finish();
-        }
-    }
-
     /// Does `harm` to a rank while it trains, and expects it to be named with one of `words`.
     void expect_named(const std::function<void(TrainingRun&, int rank)>& harm, const Words& reasons) {
         std::mt19937 random(static_cast<unsigned>(getpid()));
         for (int round = 0; round < rounds(); ++round) {
-            write_data();
+            write_data(folder_.path());
             TrainingRun run(GetParam(), folder_.path());
             ASSERT_TRUE(run.wait_until_training()) << run.output();
             std::this_thread::sleep_for(std::chrono::milliseconds(random() % 1500));
@@ -235,6 +235,33 @@ TEST_P(SlowRankFailure, throws) {
     expect_named(
         [&](TrainingRun&, int rank) { fs::resize_file(folder_ / ("data" + std::to_string(rank) + ".bin"), 0); },
         {"data"});
+}
+
+/// Two ranks each on two machines, and those of the second write into files of their own.
+Words on_two_machines(const fs::path& folder) {
+    const fs::path script = folder / "start.sh";
+    std::ofstream out(script);
+    out << "export WORLD_SIZE=4 MASTER_ADDR=127.0.0.1 MASTER_PORT=" << 20000 + getpid() % 20000 << "\n";
+    for (int r = 0; r < ranks; ++r)
+        out << "RANK=" << r << " LOCAL_RANK=" << r % 2 << " " << TERA_BINARY << " "
+            << training((folder / ("data" + std::to_string(r))).string())
+            << (r < 2 ? "" : " > " + (folder / ("log" + std::to_string(r))).string() + " 2>&1") << " &\n";
+    out << "wait\n";
+    return {"/bin/bash", script.string()};
+}
+
+TEST(SlowMachines, each_has_one_rank_that_says_why_all_leave) {
+    const TemporaryFolder folder;
+    write_data(folder.path());
+    TrainingRun run(Starter{"two_machines", &on_two_machines}, folder.path());
+    ASSERT_TRUE(run.wait_until_training()) << run.output();
+    kill(run.pid(1), SIGKILL);
+    ASSERT_TRUE(run.wait_for_end().has_value()) << run.output();
+    for (const std::string& log : {run.output(), read_file(folder / "log2")}) {
+        EXPECT_NE(log.find("leaving: rank 1 ("), log.npos) << log;
+        EXPECT_NE(log.find("has ended without a word"), log.npos) << log;
+    }
+    EXPECT_EQ(read_file(folder / "log3").find("leaving"), std::string::npos);
 }
 
 INSTANTIATE_TEST_SUITE_P(Slow, SlowRankFailure,

@@ -45,6 +45,15 @@ TEST(Rendezvous, torchrun) {
     EXPECT_EQ(p.launcher, Launcher::variables);
 }
 
+TEST(Rendezvous, an_address_may_stand_in_brackets) {
+    for (const char* address : {"::1", "[::1]"})
+        EXPECT_EQ(
+            place_with({{"RANK", "0"}, {"WORLD_SIZE", "2"}, {"MASTER_ADDR", address}, {"MASTER_PORT", "1"}}).address,
+            "::1");
+    EXPECT_EQ(place_with({{"RANK", "0"}, {"WORLD_SIZE", "2"}, {"MASTER_ADDR", "[]"}, {"MASTER_PORT", "1"}}).address,
+              "[]");
+}
+
 TEST(Rendezvous, a_socket_that_listens_already) {
     int port = 0;
     Socket made = listen_on(port);

@@ -24,6 +24,7 @@ class Launched {
         launch.ranks = launch.world = ranks;
         launch.grace_s = grace_s;
         launch.stopped_s = stopped_s;
+        launch.waiting_bytes = 1 << 20;
         if (::pipe(out_) != 0 || ::pipe(err_) != 0) std::abort();
         pid_ = ::fork();
         if (pid_ == 0) {
@@ -92,6 +93,14 @@ TEST(LaunchLocal, ranks_know_their_place_and_lines_carry_it) {
               (std::vector<std::string>{"0: 0 of 3, 0 of 3", "1: 1 of 3, 1 of 3", "2: 2 of 3, 2 of 3"}));
     EXPECT_EQ(sorted_lines(run.err),
               (std::vector<std::string>{"0: at 127.0.0.1", "1: at 127.0.0.1", "2: at 127.0.0.1"}));
+}
+
+TEST(LaunchLocal, an_mpirun_around_it_has_no_say) {
+    ::setenv("OMPI_COMM_WORLD_SIZE", "8", 1);
+    Launched run(2, "echo $WORLD_SIZE ${OMPI_COMM_WORLD_SIZE:-none}");
+    ::unsetenv("OMPI_COMM_WORLD_SIZE");
+    EXPECT_EQ(run.wait(), 0);
+    EXPECT_EQ(sorted_lines(run.out), (std::vector<std::string>{"0: 2 none", "1: 2 none"}));
 }
 
 TEST(LaunchLocal, rank_0_has_the_socket_of_the_port_that_was_chosen) {
@@ -225,6 +234,15 @@ TEST(LaunchLocal, a_slow_reader_gets_every_line) {
     std::this_thread::sleep_for(std::chrono::milliseconds(300));  // all buffers are full by now
     EXPECT_EQ(run.wait(), 0);
     EXPECT_EQ(std::count(run.out.begin(), run.out.end(), '\n'), 200000);
+}
+
+TEST(LaunchLocal, ranks_go_on_while_the_reader_is_away) {
+    const TempFolder folder;
+    LocalLaunch by_default;
+    EXPECT_GT(by_default.waiting_bytes, std::size_t{10} << 20);
+    Launched run(2, "head -c 400000 /dev/zero | tr '\\0' x; touch " + folder.path() + "/$RANK");  // 1 MiB may wait
+    EXPECT_TRUE(wait_for_file(folder.path() + "/0") && wait_for_file(folder.path() + "/1"));
+    EXPECT_EQ(run.wait(), 0);
 }
 
 TEST(LaunchLocal, no_rank_outlives_the_launcher) {

@@ -234,6 +234,27 @@ TEST_F(LogLines, Memory) {
     EXPECT_EQ(theoretical_memory_lines(gpt2)[4], "Number of parameters in other shards in billions: 0.0425");
 }
 
+TEST_F(LogLines, MemoryOfActivations) {
+    TheoreticalModel gpt2{12, 768, 12, 12, 64, 3072, 50304, false, false, false, 2, 1, 1, true, 1024, 4, 8, 0};
+    const auto from = [&](std::size_t begin) {
+        const std::vector<std::string> lines = theoretical_memory_lines(gpt2);
+        return std::vector<std::string>(lines.begin() + static_cast<std::ptrdiff_t>(begin), lines.end());
+    };
+    EXPECT_EQ(from(4), (std::vector<std::string>{"Activation memory footprint per transformer layer: 51.0 MB",
+                                                 "Theoretical memory footprints: weight and optimizer=1060.92 MB, "
+                                                 "activation=1012.52 MB, total=2073.44 MB\n"}));
+    gpt2.pipeline = 4, gpt2.micro_batches = 3;
+    EXPECT_EQ(from(5), (std::vector<std::string>{"Activation memory footprint per transformer layer: 51.0 MB",
+                                                 "Number of in-flight microbatches: 3",
+                                                 "Theoretical memory footprints: weight and optimizer=513.93 MB, "
+                                                 "activation=463.55 MB, total=977.47 MB\n"}));
+    gpt2.virtual_stages = 3;
+    EXPECT_EQ(from(6), (std::vector<std::string>{"Memory penalty from interleaved schedule: 1.25",
+                                                 "Number of in-flight microbatches: 5",
+                                                 "Theoretical memory footprints: weight and optimizer=513.93 MB, "
+                                                 "activation=772.58 MB, total=1286.50 MB\n"}));
+}
+
 TEST_F(LogLines, Progress) {
     EXPECT_EQ(progress_prefix(report.time, "4711", 64), "2025-04-01 12:00:00\tJob ID: 4711\t# GPUs: 64\t");
     const ProgressReport progress{500, 399.96, 380.01, 1.2345e20, 2.1, 8123.46, 8000.04};

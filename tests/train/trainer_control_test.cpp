@@ -86,6 +86,15 @@ TEST_F(TrainerControl, SignalSavesAndStops) {
     EXPECT_TRUE(usr2.printed("[exiting program after receiving SIGUSR2.] datetime: "));
 }
 
+TEST_F(TrainerControl, SignalBeforeTheFirstIterationIsActedOnAfterIt) {
+    const RunRecord record = run(save() + "--train-iters 9 --exit-signal-handler", [](const std::string& line) {
+        if (line.find("> building train, validation") != std::string::npos) raise(SIGTERM);
+    });
+    EXPECT_FALSE(record.finished);
+    EXPECT_EQ(record.state.iteration, 1);
+    EXPECT_TRUE(exists("ck/iter_0000001"));
+}
+
 TEST_F(TrainerControl, TriggersSaveAndExit) {
     const std::string triggers = folder + "/triggers";
     const RunRecord record = run(save() + "--train-iters 9 --trigger-path " + triggers, [&](const std::string& line) {

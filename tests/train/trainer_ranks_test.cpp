@@ -112,7 +112,10 @@ TEST_F(TrainerOnRanks, data_parallel_and_distributed_optimizer) {
 TEST_F(TrainerOnRanks, shuffled_epochs) { expect_layout(2, "", "--dataloader-type cyclic --no-data-sharding "); }
 
 TEST_F(TrainerOnRanks, interleaved_pipeline) {
-    expect_layout(2, "--pipeline-model-parallel-size 2 --num-layers-per-virtual-pipeline-stage 1 ");
+    const std::string layout = "--pipeline-model-parallel-size 2 --num-layers-per-virtual-pipeline-stage 1 ";
+    expect_layout(2, layout);
+    EXPECT_TRUE(
+        run_on(2, layout + "--log-format core-0.12 ").leader.printed("Number of virtual stages per pipeline stage: 2"));
 }
 
 TEST_F(TrainerOnRanks, context_parallel_with_documents) {
