@@ -19,6 +19,7 @@
 #include <vector>
 
 #include "core/cuda/check.h"
+#include "core/cuda/cublaslt_algo.h"
 #include "core/cuda/gpu.h"
 #include "core/cuda/time_in_turns.h"
 #include "ops/gemm_tiles.h"
@@ -106,26 +107,16 @@ std::vector<Candidate> proposals(Machine& machine, const Product& p) {
     return all;
 }
 
-template <class T>
-T config(const cublasLtMatmulAlgo_t& algo, cublasLtMatmulAlgoConfigAttributes_t attribute) {
-    T value{};
-    std::size_t written = 0;
-    (void)cublasLtMatmulAlgoConfigGetAttribute(&algo, attribute, &value, sizeof value, &written);
-    return value;
-}
-template <class T>
-void set(cublasLtMatmulAlgo_t& algo, cublasLtMatmulAlgoConfigAttributes_t attribute, T value) {
-    (void)cublasLtMatmulAlgoConfigSetAttribute(&algo, attribute, &value, sizeof value);
-}
 std::string text_of(const cublasLtMatmulAlgo_t& algo) {
     char text[160];
     std::snprintf(text, sizeof text, "algo %d tile %u stages %u cluster %u swizzle %u custom %u split %d",
-                  config<int>(algo, CUBLASLT_ALGO_CONFIG_ID), config<std::uint32_t>(algo, CUBLASLT_ALGO_CONFIG_TILE_ID),
-                  config<std::uint32_t>(algo, CUBLASLT_ALGO_CONFIG_STAGES_ID),
-                  config<std::uint16_t>(algo, CUBLASLT_ALGO_CONFIG_CLUSTER_SHAPE_ID),
-                  config<std::uint32_t>(algo, CUBLASLT_ALGO_CONFIG_CTA_SWIZZLING),
-                  config<std::uint32_t>(algo, CUBLASLT_ALGO_CONFIG_CUSTOM_OPTION),
-                  config<int>(algo, CUBLASLT_ALGO_CONFIG_SPLITK_NUM));
+                  config_of<int>(algo, CUBLASLT_ALGO_CONFIG_ID),
+                  config_of<std::uint32_t>(algo, CUBLASLT_ALGO_CONFIG_TILE_ID),
+                  config_of<std::uint32_t>(algo, CUBLASLT_ALGO_CONFIG_STAGES_ID),
+                  config_of<std::uint16_t>(algo, CUBLASLT_ALGO_CONFIG_CLUSTER_SHAPE_ID),
+                  config_of<std::uint32_t>(algo, CUBLASLT_ALGO_CONFIG_CTA_SWIZZLING),
+                  config_of<std::uint32_t>(algo, CUBLASLT_ALGO_CONFIG_CUSTOM_OPTION),
+                  config_of<int>(algo, CUBLASLT_ALGO_CONFIG_SPLITK_NUM));
     return text;
 }
 
@@ -154,8 +145,8 @@ class Pool {
         for (const ops::cuda::GemmTile& tile : ops::cuda::gemm_tiles_for(p_.m, p_.n, machine_.gpu.multiprocessors)) {
             Candidate c{kind.algo};
             c.place = place++;
-            set(c.algo, CUBLASLT_ALGO_CONFIG_TILE_ID, tile.id);
-            set(c.algo, CUBLASLT_ALGO_CONFIG_CTA_SWIZZLING, std::uint32_t{1});
+            set_config(c.algo, CUBLASLT_ALGO_CONFIG_TILE_ID, tile.id);
+            set_config(c.algo, CUBLASLT_ALGO_CONFIG_CTA_SWIZZLING, std::uint32_t{1});
             add(c);
         }
     }
@@ -164,8 +155,8 @@ class Pool {
         for (const std::uint16_t cluster :
              {CUBLASLT_CLUSTER_SHAPE_1x1x1, CUBLASLT_CLUSTER_SHAPE_2x1x1, CUBLASLT_CLUSTER_SHAPE_1x2x1})
             for (std::uint32_t swizzle = 0; swizzle <= 1; ++swizzle) {
-                set(c.algo, CUBLASLT_ALGO_CONFIG_CLUSTER_SHAPE_ID, cluster);
-                set(c.algo, CUBLASLT_ALGO_CONFIG_CTA_SWIZZLING, swizzle);
+                set_config(c.algo, CUBLASLT_ALGO_CONFIG_CLUSTER_SHAPE_ID, cluster);
+                set_config(c.algo, CUBLASLT_ALGO_CONFIG_CTA_SWIZZLING, swizzle);
                 add(c);
             }
     }
@@ -211,8 +202,8 @@ void examine(Machine& machine, Product p, double sustained_ms) {
     std::set<std::pair<int, std::uint32_t>> kinds;
     for (const Candidate& c : std::vector<Candidate>(all))
         if (kinds
-                .emplace(config<int>(c.algo, CUBLASLT_ALGO_CONFIG_ID),
-                         config<std::uint32_t>(c.algo, CUBLASLT_ALGO_CONFIG_CUSTOM_OPTION))
+                .emplace(config_of<int>(c.algo, CUBLASLT_ALGO_CONFIG_ID),
+                         config_of<std::uint32_t>(c.algo, CUBLASLT_ALGO_CONFIG_CUSTOM_OPTION))
                 .second)
             pool.add_tiles(c);
     try_all(machine, p, all, 0);

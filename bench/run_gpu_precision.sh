@@ -7,6 +7,8 @@
 #     RESULTS=FOLDER   where the results go (default bench/results)
 set -euo pipefail
 cd "$(dirname "$0")/.."
+[ -x "${1:-build}/teratron" ] || { echo "run_gpu_precision.sh: ${1:-build}/teratron is not built; run scripts/build.sh" >&2; exit 2; }
+command -v nvidia-smi >/dev/null || { echo "run_gpu_precision.sh: nvidia-smi finds no GPU" >&2; exit 2; }
 teratron=$(realpath "${1:-build}/teratron")
 results=$(realpath "${RESULTS:-bench/results}")
 work=$(mktemp -d)

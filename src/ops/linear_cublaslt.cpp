@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "core/cuda/check.h"
+#include "core/cuda/cublaslt_algo.h"
 #include "core/cuda/gpu.h"
 #include "core/cuda/time_in_turns.h"
 #include "ops/column_sum.h"
@@ -167,21 +168,12 @@ cublasStatus_t multiply(Gpu& gpu, Plan& plan, const Product& p, const cublasLtMa
                           plan.c, &algo, gpu.workspace, Gpu::workspace_bytes, gpu.stream);
 }
 
-template <class T>
-T config_of(const cublasLtMatmulAlgo_t& algo, cublasLtMatmulAlgoConfigAttributes_t attribute) {
-    T value{};
-    std::size_t written = 0;
-    (void)cublasLtMatmulAlgoConfigGetAttribute(&algo, attribute, &value, sizeof value, &written);
-    return value;
-}
-
 /// The algorithm in another tile, in an order of tiles that shares what neighbours read; nothing if it has none such.
 std::optional<cublasLtMatmulHeuristicResult_t> with_tile(Gpu& gpu, const Plan& plan, cublasLtMatmulAlgo_t algo,
                                                          std::uint32_t tile) {
-    const std::uint32_t shared = 1;
     cublasLtMatmulHeuristicResult_t checked{};
-    (void)cublasLtMatmulAlgoConfigSetAttribute(&algo, CUBLASLT_ALGO_CONFIG_TILE_ID, &tile, sizeof tile);
-    (void)cublasLtMatmulAlgoConfigSetAttribute(&algo, CUBLASLT_ALGO_CONFIG_CTA_SWIZZLING, &shared, sizeof shared);
+    set_config(algo, CUBLASLT_ALGO_CONFIG_TILE_ID, tile);
+    set_config(algo, CUBLASLT_ALGO_CONFIG_CTA_SWIZZLING, std::uint32_t{1});
     if (cublasLtMatmulAlgoCheck(gpu.blas, plan.op, plan.a, plan.b, plan.c, plan.c, &algo, &checked) !=
             CUBLAS_STATUS_SUCCESS ||
         checked.state != CUBLAS_STATUS_SUCCESS || checked.workspaceSize > Gpu::workspace_bytes)

@@ -203,19 +203,28 @@ def main():
     parser.add_argument("--at-once", type=int, default=1, help="so many runs beside each other")
     parser.add_argument("--keep", default="", help="folder for the outputs")
     options = parser.parse_args()
+    wanted = [layout for layout in LAYOUTS if options.only in layout[0] and layout[1] == (options.ranks or layout[1])]
+    unknown = set(options.dtypes.split(",")) - BOUNDS.keys()
+    if not os.access(options.binary, os.X_OK) or not wanted or unknown:
+        print("layouts.py: " + (f"no layout has '{options.only}' in its name" if not wanted else
+                                f"no number format {', '.join(unknown)}; there are {', '.join(BOUNDS)}" if unknown else
+                                f"{options.binary} is not a program; build it with scripts/build.sh"), file=sys.stderr)
+        return 2
     root = pathlib.Path(options.keep or tempfile.mkdtemp())
     wrong = 0
     for dtype in options.dtypes.split(","):
         loss_bound, norm_bound = BOUNDS[dtype]
-        wanted = [layout for layout in LAYOUTS
-                  if options.only in layout[0] and layout[1] == (options.ranks or layout[1])]
         print(f"{dtype}: bounds {loss_bound:g} for losses, {norm_bound:g} for norms, {options.steps} steps", flush=True)
         alone = {}
         for untied in {UNTIED in flags for _, _, flags in wanted}:
             folder = root / dtype / f"one{'_untied' if untied else ''}"
             folder.mkdir(parents=True, exist_ok=True)
-            alone[untied] = train(options.binary, words_of(options, dtype, UNTIED if untied else ""), 1, folder,
-                                  options.steps)[0]
+            try:
+                alone[untied] = train(options.binary, words_of(options, dtype, UNTIED if untied else ""), 1, folder,
+                                      options.steps)[0]
+            except RuntimeError as error:
+                print(f"layouts.py: one rank alone: {error}", file=sys.stderr)
+                return 1
         with concurrent.futures.ThreadPoolExecutor(options.at_once) as pool:
             jobs = [pool.submit(hold_against_one, options, dtype, layout, alone[UNTIED in layout[2]], root)
                     for layout in wanted]
