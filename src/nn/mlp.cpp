@@ -2,6 +2,7 @@
 
 #include "core/profile.h"
 #include "ops/activation.h"
+#include "ops/beside.h"
 #include "ops/linear.h"
 
 namespace tera {
@@ -55,9 +56,15 @@ Tensor Mlp::backward(Ctx& ctx, ConstTensor dy_stream, const Saved& saved) {
     ConstTensor dy = tp_.leave_backward(e, dy_stream);
     const ops::ActivationKind kind = kind_of(activation_);
     Tensor da = ops::linear_dgrad(e, dy, down_.weight.value);
-    Tensor dh = saved.a ? ops::activation_backward(e, kind, da, saved.h, up_.bias_grad())
-                        : ops::activation_backward_again(e, kind, da, saved.h, up_.bias_grad());
-    add_product_grad(e, down_.weight, dy, saved.a ? saved.a : da);
+    Tensor dh;
+    if (saved.a) {
+        ops::product_beside(
+            e, [&] { add_product_grad(e, down_.weight, dy, saved.a); }, 2 * saved.h.bytes() + da.bytes(),
+            [&] { dh = ops::activation_backward(e, kind, da, saved.h, up_.bias_grad()); });
+    } else {
+        dh = ops::activation_backward_again(e, kind, da, saved.h, up_.bias_grad());
+        add_product_grad(e, down_.weight, dy, da);
+    }
     return linear_from_stream_backward(e, tp_, up_, dh, saved.x);
 }
 

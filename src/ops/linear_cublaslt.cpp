@@ -53,6 +53,7 @@ struct Key {
     bool a_transposed, b_transposed, adds;
     int epilogue;
     std::uint32_t alignment;
+    int multiprocessors;
     auto operator<=>(const Key&) const = default;
 };
 
@@ -63,7 +64,7 @@ std::uint32_t alignment_of(const Product& p) {
     return static_cast<std::uint32_t>(all & ~(all - 1));
 }
 
-Key key_of(const Product& p) {
+Key key_of(const Gpu& gpu, const Product& p) {
     return {p.M,
             p.N,
             p.K,
@@ -76,7 +77,8 @@ Key key_of(const Product& p) {
             p.b.transposed,
             p.out.addend != nullptr,
             static_cast<int>(p.out.epilogue),
-            alignment_of(p)};
+            alignment_of(p),
+            gpu.product_multiprocessors};
 }
 
 cudaDataType_t type_of(DType t) {
@@ -117,12 +119,14 @@ struct Plan {
 };
 using Plans = std::map<Key, Plan>;
 
-void describe(Plan& plan, const Product& p) {
+void describe(const Gpu& gpu, Plan& plan, const Product& p) {
     TERA_CUBLAS(cublasLtMatmulDescCreate(&plan.op, p.f64() ? CUBLAS_COMPUTE_64F : CUBLAS_COMPUTE_32F,
                                          p.f64() ? CUDA_R_64F : CUDA_R_32F));
     plan.set(CUBLASLT_MATMUL_DESC_TRANSA, p.b.transposed ? CUBLAS_OP_T : CUBLAS_OP_N);
     plan.set(CUBLASLT_MATMUL_DESC_TRANSB, p.a.transposed ? CUBLAS_OP_T : CUBLAS_OP_N);
     plan.set(CUBLASLT_MATMUL_DESC_EPILOGUE, p.out.epilogue);
+    if (gpu.product_multiprocessors > 0)
+        plan.set(CUBLASLT_MATMUL_DESC_SM_COUNT_TARGET, std::int32_t{gpu.product_multiprocessors});
     if (p.out.bias) plan.set(CUBLASLT_MATMUL_DESC_BIAS_DATA_TYPE, type_of(p.out.dtype));
     if (p.out.aux) plan.set(CUBLASLT_MATMUL_DESC_EPILOGUE_AUX_LD, p.out.stride);
     auto layout = [](cublasLtMatrixLayout_t& made, DType t, std::int64_t rows, std::int64_t cols, std::int64_t ld) {
@@ -185,7 +189,8 @@ std::optional<cublasLtMatmulHeuristicResult_t> with_tile(Gpu& gpu, const Plan& p
 /// Adds each kind of kernel among the candidates in some tiles that suit the output.
 void add_tiles(Candidates& found, Gpu& gpu, const Plan& plan, const Product& p) {
     constexpr int of_a_kind = 4;
-    const std::vector<GemmTile> tiles = gemm_tiles_for(p.N, p.M, gpu.multiprocessors);
+    const std::vector<GemmTile> tiles =
+        gemm_tiles_for(p.N, p.M, gpu.product_multiprocessors > 0 ? gpu.product_multiprocessors : gpu.multiprocessors);
     std::set<std::pair<int, std::uint32_t>> kinds;
     for (const cublasLtMatmulHeuristicResult_t& c : Candidates(found)) {
         const auto kind = std::pair{config_of<int>(c.algo, CUBLASLT_ALGO_CONFIG_ID),
@@ -267,7 +272,7 @@ bool like_overwriting(Gpu& gpu, Plan& plan, const Product& p) {
     Product overwriting = p;
     overwriting.out.addend = nullptr;
     const Plans& plans = *static_cast<Plans*>(gpu.gemm_plans.get());
-    const auto at = plans.find(key_of(overwriting));
+    const auto at = plans.find(key_of(gpu, overwriting));
     if (at == plans.end() || !at->second.supported) return false;
     plan.supported = true;
     plan.algo = at->second.algo;
@@ -281,10 +286,10 @@ constexpr double worth_timing = 2e9;  // operations
 /// The plan for this product; made if there is none yet. A plan may say that the library cannot do it.
 Plan& plan_for(Gpu& gpu, const Product& p) {
     if (!gpu.gemm_plans) gpu.gemm_plans = std::make_shared<Plans>();
-    auto [at, fresh] = static_cast<Plans*>(gpu.gemm_plans.get())->try_emplace(key_of(p));
+    auto [at, fresh] = static_cast<Plans*>(gpu.gemm_plans.get())->try_emplace(key_of(gpu, p));
     Plan& plan = at->second;
     if (!fresh) return plan;
-    describe(plan, p);
+    describe(gpu, plan, p);
     if (p.accumulates() && like_overwriting(gpu, plan, p)) return plan;
     const bool search = !gpu.deterministic && flops_of(p) >= worth_timing;
     constexpr int many = 8;  // the library has no more

@@ -6,6 +6,7 @@
 #include "ops/attention.h"
 #include "ops/attention_cudnn.h"
 #include "ops/attention_mma.h"
+#include "ops/beside.h"
 #include "ops/convert.h"
 #include "ops/cross_entropy.h"
 #include "ops/embedding.h"
@@ -137,6 +138,31 @@ TEST_P(CudaOps, a_search_for_the_fastest_product_leaves_no_trace) {
                   expected = linear_activation(c, c, ActivationKind::gelu_tanh, x, w, {});
         expect_close("h", up.h, expected.h);
         expect_close("a", up.a, expected.a);
+    }
+}
+
+TEST_P(CudaOps, products_beside_what_moves_memory) {
+    if (GetParam() == DType::f64) GTEST_SKIP() << "slow on the CPU";
+    const std::int64_t T = 4096, N = 2048, K = 256;  // enough for them to run side by side
+    const Exec &c = w_.ctx.temp, &g = gpu().ctx.temp;
+    Tensor x = w_.random(GetParam(), {T, K}), dy = w_.random(GetParam(), {T, N}), h = w_.random(GetParam(), {T, 2 * N}),
+           dw = w_.random(DType::f32, {N, K}), db = w_.random(DType::f32, {2 * N});
+    Tensor gx = gpu().up(x), gdy = gpu().up(dy), gh = gpu().up(h), gdw = gpu().up(dw), gdb = gpu().up(db),
+           gda = gpu().ctx.keep.like(gdy);
+    for (int turn = 0; turn < 3; ++turn) {
+        Tensor da = w_.random(GetParam(), {T, N}), new_da = gpu().up(da), gdh;
+        copy(g, gda, new_da);  // what comes before is done when the mover reads it
+        product_beside(
+            g, [&] { linear_wgrad(g, gdw, gdy, gx); }, 2 * gh.bytes() + gda.bytes(),
+            [&] { gdh = activation_backward(g, ActivationKind::swiglu, gda, gh, gdb); });
+        bias_grad(g, gdb, gdh);  // and what it wrote is there for what follows
+        fill_zero(g, gda);
+        linear_wgrad(c, dw, dy, x);
+        Tensor dh = activation_backward(c, ActivationKind::swiglu, da, h, db);
+        bias_grad(c, db, dh);
+        expect_close("dw", gdw, dw);
+        expect_close("dh", gdh, dh);
+        expect_close("db", gdb, db, 2);
     }
 }
 

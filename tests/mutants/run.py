@@ -39,7 +39,7 @@ MUTANTS = [
     ("src/nn/param.cpp", "fill.skip = s.begin;", "", "test_model", "InitParams*"),
     ("src/optim/optimizer.cpp", "s.param->grad_is_old = s.param->grad_by_product;", "s.param->grad_is_old = false;", "test_optim", "Optimizer.A*"),
     ("src/optim/optimizer.cpp", "if (!is_main(s)) init_slice(s, tensors_.main[i], exec, seed);", "(void)s, (void)exec, (void)seed;", "test_optim", "Optimizer.Main*"),
-    ("src/nn/mlp.cpp", "saved.a ? saved.a : da);", "da);", "test_model", "Decoder.keeping*"),
+    ("src/nn/mlp.cpp", "add_product_grad(e, down_.weight, dy, saved.a); }", "add_product_grad(e, down_.weight, dy, da); }", "test_model", "Decoder.keeping*"),
     ("src/ops/residual_cpu.cpp", "dropout.sample[row % dropout.B]", "dropout.sample[0]", "test_ops", "*dropout*"),
     ("src/nn/attention.cpp", "return linear_from_stream_backward(e, tp_, qkv_, dqkv, saved.x, qkv_.bias_grad());", "return linear_from_stream_backward(e, tp_, qkv_, dqkv, saved.x);", "test_model", "*DecoderGradient*"),
     ("src/nn/attention.cpp", "if (in.rope) ops::rope(e, dqkv", "if (false) ops::rope(e, dqkv", "test_model", "*DecoderGradient*"),

@@ -32,8 +32,9 @@ struct Gpu {
     static constexpr std::size_t workspace_bytes = std::size_t{64} << 20;
     std::size_t taken_bytes = workspace_bytes,
                 most_taken_bytes = workspace_bytes;  ///< of device memory, by this program
-    std::shared_ptr<void> gemm_plans, attention_plans;
-    bool deterministic = false;  ///< the libraries may only use algorithms that always give the same bits
+    std::shared_ptr<void> gemm_plans, attention_plans, side_queue;
+    int product_multiprocessors = 0;  ///< that matrix products may use; 0: all
+    bool deterministic = false;       ///< the libraries may only use algorithms that always give the same bits
 
     void synchronize() const;
     void memory_info(std::size_t& free, std::size_t& total) const;
