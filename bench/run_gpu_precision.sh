@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # The loss curve of a small GPT on the example corpus: bf16 on the GPU beside f32 on the CPU, every one of 300 steps, and
-# the bf16 run twice in deterministic mode: losses, norms, weights and moments bit for bit. Writes
-# bench/results/precision_<gpu>_<date>.md.
+# the bf16 run twice in deterministic mode: losses, norms, weights and moments bit for bit. Then the start of a run in
+# fp16 with the loss scale it begins with by default. Writes bench/results/precision_<gpu>_<date>.md.
 #
 #   bench/run_gpu_precision.sh [build folder]
 #     RESULTS=FOLDER   where the results go (default bench/results)
@@ -34,6 +34,7 @@ run single --device cuda
 run gpu --device cuda --bf16 --deterministic-mode --save gpu --save-interval 300
 run again --device cuda --bf16 --deterministic-mode --save again --save-interval 300
 run free --device cuda --bf16
+run half --device cuda --fp16 --exit-interval 100
 
 losses() { sed -n 's/.*"iteration":\([0-9]*\),.*"lm_loss":\([0-9.e+-]*\),.*"grad_norm":\([0-9.e+-]*\),.*/\1 \2 \3/p' "$1.jsonl"; }
 for name in cpu single gpu again free; do
@@ -65,4 +66,11 @@ file=$results/precision_$(echo "$gpu" | tr 'A-Z ' 'a-z_')_$(date +%F).md
     else
         echo "Twice in deterministic mode: DIFFERENT."
     fi
+    echo
+    echo "In fp16 (--fp16, --initial-loss-scale 4294967296 by default), every step up to the fifth that trains, and the hundredth:"
+    echo
+    echo '```'
+    grep -E 'iteration +[0-9]+/' half.log | awk '{print} /lm loss/ && ++trained == 5 {exit}' | sed 's/ *$//'
+    grep -E 'iteration +100/' half.log | sed 's/ *$//'
+    echo '```'
 } | tee "$file"
