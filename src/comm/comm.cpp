@@ -47,7 +47,20 @@ void Comm::send(const Exec& exec, ConstTensor data, int to) {
 
 void Comm::recv(const Exec& exec, Tensor data, int from) {
     TERA_CHECK(from >= 0 && from < size() && from != rank(), "rank ", rank(), " from ", from, " of ", size());
-    if (!exec.counts()) do_recv(exec, data, from);
+    if (exec.counts()) return;
+    if (const auto at = expected_.find(from); at != expected_.end()) {
+        TERA_CHECK(at->second == data.bytes(), data.bytes(), " bytes where ", at->second, " were expected");
+        expected_.erase(at);
+    }
+    do_recv(exec, data, from);
+}
+
+void Comm::expect(const Exec& exec, DType dtype, Shape shape, int from) {
+    TERA_CHECK(from >= 0 && from < size() && from != rank(), "rank ", rank(), " from ", from, " of ", size());
+    const auto n = static_cast<std::size_t>(shape.numel());
+    if (exec.counts() || n == 0) return;
+    TERA_CHECK(expected_.emplace(from, n * size_of(dtype)).second, "two messages are expected from rank ", from);
+    do_expect(exec, dtype, shape, from);
 }
 
 void Comm::shift(const Exec& exec, ConstTensor in, Tensor out) {

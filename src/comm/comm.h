@@ -8,6 +8,7 @@
 
 #include <cstdint>
 #include <initializer_list>
+#include <map>
 #include <memory>
 #include <vector>
 
@@ -66,6 +67,9 @@ class Comm {
     /// `data` may be overwritten by what follows on exec.
     void send(const Exec& exec, ConstTensor data, int to);
     void recv(const Exec& exec, Tensor data, int from);
+    /// The next message from that rank may come in beside what exec computes from here on; the recv that follows takes
+    /// it over. At most one from a rank at a time, and where connect_mail() said so.
+    void expect(const Exec& exec, DType dtype, Shape shape, int from);
     /// Around the ring: `in` to the next rank, the last one's to the first, and `out` from the one before. They are
     /// apart in memory.
     void shift(const Exec& exec, ConstTensor in, Tensor out);
@@ -74,6 +78,7 @@ class Comm {
         int to = -1, from = -1;  ///< ranks; -1: none
         int on_their_way = 0;    ///< at most so many at a time; one more waits on exec for the first to arrive
         std::size_t bytes = 0;   ///< of the largest
+        bool ahead = false;      ///< messages are expected before they are received
     };
     /// Makes the connections for collectives of tensors in device memory, and for such messages. To be called once by
     /// all ranks, before any of them works on its device: libraries may wait for the device meanwhile.
@@ -96,6 +101,7 @@ class Comm {
     virtual void do_broadcast(const Exec& exec, Tensor data, int root) = 0;
     virtual void do_send(const Exec& exec, ConstTensor data, int to) = 0;
     virtual void do_recv(const Exec& exec, Tensor data, int from) = 0;
+    virtual void do_expect(const Exec&, DType, Shape, int /*from*/) {}  ///< messages come in by themselves
     virtual void do_shift(const Exec& exec, ConstTensor in, Tensor out);
 
     int next() const { return (rank() + 1) % size(); }
@@ -105,6 +111,7 @@ class Comm {
     void note(double bytes);
 
     Traffic traffic_;
+    std::map<int, std::size_t> expected_;  ///< bytes, by the rank they are expected from
 };
 
 /// For Comm::group: the members' numbers in the world, and which of them `rank` is. `world`: the numbers of the ranks

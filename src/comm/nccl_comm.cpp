@@ -212,6 +212,63 @@ class Outbox {
     std::size_t next_ = 0;
 };
 
+/// Messages from one rank.
+class Inbox {
+  public:
+    /// bytes: of the largest that comes in ahead, on a stream of its own; 0: none does.
+    Inbox(Rank& rank, ncclComm_t comm, std::shared_ptr<CallCounter> calls, std::size_t bytes)
+        : rank_(rank), comm_(comm), calls_(std::move(calls)), bytes_(bytes) {
+        if (bytes == 0) return;
+        TERA_CUDA(cudaStreamCreateWithFlags(&stream_, cudaStreamNonBlocking));
+        for (cudaEvent_t* event : {&asked_, &arrived_})
+            TERA_CUDA(cudaEventCreateWithFlags(event, cudaEventDisableTiming));
+        place_ = rank.gpu.memory().take(bytes);
+    }
+    ~Inbox() {
+        if (bytes_ == 0) return;
+        cudaStreamSynchronize(stream_);
+        rank_.gpu.memory().give_back(place_, bytes_);
+        for (cudaEvent_t event : {asked_, arrived_}) cudaEventDestroy(event);
+        cudaStreamDestroy(stream_);
+    }
+    Inbox(const Inbox&) = delete;
+    Inbox& operator=(const Inbox&) = delete;
+
+    /// Not before the device has come here: what receives takes multiprocessors from what computes.
+    void expect(DType dtype, Shape shape) {
+        const auto count = static_cast<std::size_t>(shape.numel());
+        TERA_CHECK(count * size_of(dtype) <= bytes_, "a message of ", count * size_of(dtype), " bytes, where ", bytes_,
+                   " were announced");
+        TERA_CUDA(cudaEventRecord(asked_, rank_.gpu.stream));
+        TERA_CUDA(cudaStreamWaitEvent(stream_, asked_, 0));
+        TERA_NCCL(recv, place_, count, type_of(dtype), 0, comm_, stream_);
+        TERA_CUDA(cudaEventRecord(arrived_, stream_));
+        expected_ = true;
+    }
+    void receive(const Exec& exec, Tensor data) {
+        const cudaStream_t stream = stream_of(exec);
+        // The rank is in the call as long as what it computes waits for the message.
+        rank_.begin(*calls_, stream, text_of("message", data, 2));
+        if (expected_)
+            TERA_CUDA(cudaStreamWaitEvent(stream, arrived_, 0));
+        else
+            TERA_NCCL(recv, data.data, count_of(data), type_of(data.dtype), 0, comm_, stream);
+        calls_->end(stream);
+        if (expected_) TERA_CUDA(cudaMemcpyAsync(data.data, place_, data.bytes(), cudaMemcpyDeviceToDevice, stream));
+        expected_ = false;
+    }
+
+  private:
+    Rank& rank_;
+    ncclComm_t comm_;
+    std::shared_ptr<CallCounter> calls_;
+    std::size_t bytes_;
+    cudaStream_t stream_ = nullptr;
+    cudaEvent_t asked_ = nullptr, arrived_ = nullptr;
+    std::byte* place_ = nullptr;
+    bool expected_ = false;
+};
+
 class NcclComm final : public Comm {
   public:
     NcclComm(std::shared_ptr<Rank> rank, Comm& host) : shared_(std::move(rank)), host_(host) {
@@ -222,6 +279,7 @@ class NcclComm final : public Comm {
 
     ~NcclComm() override {
         outbox_.reset();
+        inbox_.reset();
         if (shared_->abandoned) return;
         // Not ncclCommDestroy, which waits for the other ranks.
         for (const ncclComm_t comm : own_) nccl().abort(comm);
@@ -267,8 +325,9 @@ class NcclComm final : public Comm {
         };
         if (rank() % 2 == 0) out();
         if (mail.from >= 0) {
-            inbox_ = pair(mail.from, false);
-            received_ = count_messages(mail.from, rank(), 0);
+            const ncclComm_t comm = pair(mail.from, false);
+            inbox_ = std::make_unique<Inbox>(*shared_, comm, count_messages(mail.from, rank(), 0),
+                                             mail.ahead ? mail.bytes : 0);
         }
         if (rank() % 2 != 0) out();
         mail_ = mail;
@@ -313,12 +372,13 @@ class NcclComm final : public Comm {
     }
     void do_recv(const Exec& exec, Tensor data, int from) override {
         if (data.device == Device::cpu) return host_.recv(exec, data, from);
-        TERA_CHECK(inbox_ != nullptr && from == mail_.from, "no connection from rank ", from, " to ", rank());
-        if (data.numel() == 0) return;
-        const cudaStream_t stream = stream_of(exec);
-        shared_->begin(*received_, stream, text_of("message", data, 2));
-        TERA_NCCL(recv, data.data, count_of(data), type_of(data.dtype), 0, inbox_, stream);
-        received_->end(stream);
+        TERA_CHECK(inbox_ && from == mail_.from, "no connection from rank ", from, " to ", rank());
+        if (data.numel() > 0) inbox_->receive(exec, data);
+    }
+    void do_expect(const Exec& exec, DType dtype, Shape shape, int from) override {
+        if (exec.device == Device::cpu) return;
+        TERA_CHECK(inbox_ && from == mail_.from, "no connection from rank ", from, " to ", rank());
+        inbox_->expect(dtype, shape);
     }
     void do_shift(const Exec& exec, ConstTensor in, Tensor out) override {
         if (in.device == Device::cpu) return host_.shift(exec, in, out);
@@ -395,10 +455,11 @@ class NcclComm final : public Comm {
     Arena no_memory_;
     std::vector<ncclComm_t> own_;
     std::vector<int> in_world_;  ///< the members' numbers there
-    ncclComm_t whole_ = nullptr, inbox_ = nullptr;
-    std::shared_ptr<CallCounter> calls_, received_;
+    ncclComm_t whole_ = nullptr;
+    std::shared_ptr<CallCounter> calls_;
     Mail mail_;
     std::unique_ptr<Outbox> outbox_;
+    std::unique_ptr<Inbox> inbox_;
 };
 
 }  // namespace

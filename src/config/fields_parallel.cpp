@@ -35,11 +35,12 @@ void add_layout_fields(FieldList& list) {
     list.add("account-for-loss-in-pipeline-split", &C::account_for_loss_in_pipeline_split,
              "the loss counts as a layer of the last stage");
     list.add("no-overlap-p2p-communication", &C::overlap_p2p_comm,
-             "interleaved pipeline: send and receive between computations")
+             "interleaved pipeline: receive from other stages only when it is needed")
         .off()
-        .as("overlap_p2p_comm")
-        .no_effect(
-            "messages between stages wait on queues of their own and never hold up computing; numbers are the same");
+        .as("overlap_p2p_comm");
+    list.add("overlap-p2p-communication-warmup-flush", &C::overlap_p2p_comm_warmup_flush,
+             "interleaved pipeline: receive ahead also before and after forwards and backwards take turns")
+        .as("overlap_p2p_comm_warmup_flush");
     list.add("no-async-tensor-model-parallel-allreduce", &C::async_tensor_model_parallel_allreduce,
              "tensor parallel: do not compute gradients of weights while those of activations travel")
         .off()
@@ -67,8 +68,7 @@ void add_layout_fields(FieldList& list) {
 
 void add_inert_fields(FieldList& list) {
     list.unbound(FlagStatus::inert, timing_only,
-                 {{"overlap-p2p-communication-warmup-flush", "T"},
-                  {"no-align-grad-reduce", "F align_grad_reduce"},
+                 {{"no-align-grad-reduce", "F align_grad_reduce"},
                   {"ddp-num-buckets", "i"},
                   {"ddp-pad-buckets-for-high-nccl-busbw", "T"},
                   {"ddp-average-in-collective", "T"},

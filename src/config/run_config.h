@@ -202,6 +202,7 @@ struct RunConfig {
     bool account_for_loss_in_pipeline_split = false;
     std::optional<int64_t> microbatch_group_size_per_vp_stage;
     bool overlap_p2p_comm = true;
+    bool overlap_p2p_comm_warmup_flush = false;
     bool async_tensor_model_parallel_allreduce = true;
     bool defer_embedding_wgrad_compute = false;
     int64_t wgrad_deferral_limit = 0;

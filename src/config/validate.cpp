@@ -94,10 +94,13 @@ void derive_pipeline(RunConfig& c) {
         c.virtual_pipeline_model_parallel_size = *c.num_virtual_stages_per_pipeline_rank;
     }
     if (c.virtual_pipeline_model_parallel_size == 1) c.virtual_pipeline_model_parallel_size.reset();
-    if (!c.virtual_pipeline_model_parallel_size) {
-        c.overlap_p2p_comm = false;
-        return;
+    if (!c.virtual_pipeline_model_parallel_size) c.overlap_p2p_comm = false;
+    if (c.overlap_p2p_comm_warmup_flush && !c.overlap_p2p_comm) {
+        usage_error("--overlap-p2p-communication-warmup-flush is for interleaved pipelines",
+                    c.virtual_pipeline_model_parallel_size ? " without --no-overlap-p2p-communication"
+                                                           : "; give --num-layers-per-virtual-pipeline-stage");
     }
+    if (!c.virtual_pipeline_model_parallel_size) return;
     if (c.microbatch_group_size_per_vp_stage.value_or(pp) < pp) {
         usage_error("--microbatch-group-size-per-virtual-pipeline-stage ", *c.microbatch_group_size_per_vp_stage,
                     " must be at least ", pp, ", the number of pipeline stages");

@@ -13,6 +13,16 @@ std::string PipelineStep::text() const {
     return cat(kind == Kind::forward ? "F" : "B", micro_batch, chunk > 0 ? cat(".", chunk) : "");
 }
 
+Turns turns_of(const std::vector<PipelineStep>& steps) {
+    Turns turns{steps.size(), steps.size()};
+    for (std::size_t i = 1; i < steps.size(); ++i) {
+        if (steps[i].kind != PipelineStep::Kind::backward || steps[i - 1].kind != PipelineStep::Kind::forward) continue;
+        turns.begin = std::min(turns.begin, i - 1);
+        turns.end = i + 1;
+    }
+    return turns;
+}
+
 std::vector<PipelineStep> forward_schedule(const PipelineShape& s) {
     const std::int64_t group = s.group > 0 ? s.group : s.stages;
     std::vector<PipelineStep> order;

@@ -35,6 +35,14 @@ struct PipelineStep {
 /// has at least as many micro-batches as there are stages.
 std::vector<PipelineStep> schedule_1f1b(const PipelineShape& shape, int stage);
 
+/// The steps, of a schedule, in which forwards and backwards take turns: before them it warms up, behind them it is
+/// flushed.
+struct Turns {
+    std::size_t begin = 0, end = 0;
+    bool has(std::size_t step) const { return begin <= step && step < end; }
+};
+Turns turns_of(const std::vector<PipelineStep>& steps);
+
 /// The forwards alone, for evaluation.
 std::vector<PipelineStep> forward_schedule(const PipelineShape& shape);
 

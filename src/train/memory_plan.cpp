@@ -58,7 +58,7 @@ MemoryPlan plan_memory(const RunConfig& config, std::int64_t true_vocab, Workspa
     PipelineShape shape = pipeline_shape_from(config);
     shape.micro_batches = micro_batches;
     Pipeline pipeline({parts.chunks(), parts.mesh(), dry, no_upload, no_timers, shape.group, parts.sync().observer(),
-                       deferral_from(config)});
+                       deferral_from(config), receive_ahead_from(config)});
     const Tensor sums(reinterpret_cast<std::byte*>(Arena::alignment), DType::f64, dry.engine().device(), {2});
     const Pipeline::Work work{[&]() -> const MicroBatch& { return batch; }, micro_batches, sums};
     pipeline.train(work);

@@ -85,7 +85,7 @@ class ParityRank {
                            Optimizer::Share{sync_->owned(), sync_->counted(), &sync_->norm_group()}, states_,
                            workspace_.ctx().temp);
         pipeline_.emplace(Pipeline::Parts{chunks_, mesh_, workspace_, upload_, timers_, layout.group, sync_->observer(),
-                                          layout.deferral});
+                                          layout.deferral, layout.ahead});
         mesh_.connect(layout.distributed_optimizer);
         pipeline_->connect(pipeline_->messages({.S = t.S, .B = t.B}, share()));
     }

@@ -26,6 +26,7 @@ struct ParityLayout {
     RecomputeConfig recompute = {};
     std::int64_t group = 0;                     ///< PipelineShape::group
     std::optional<std::int64_t> deferral = {};  ///< Pipeline::Parts::deferral
+    ReceiveAhead ahead = {true, true};
 
     std::string name() const;
 };

@@ -16,7 +16,9 @@ int Pipeline::neighbour(int distance) const {
     return (parts_.mesh.place().pp + distance + stages) % stages;
 }
 
-std::size_t Pipeline::Messages::total() const { return static_cast<std::size_t>(targets * on_their_way) * bytes; }
+std::size_t Pipeline::Messages::total() const {
+    return static_cast<std::size_t>(neighbours * (on_their_way + (ahead ? 1 : 0))) * bytes;
+}
 
 Pipeline::Messages Pipeline::messages(const MicroBatch& batch, std::int64_t micro_batches) const {
     const MeshShape& mesh = parts_.mesh.shape();
@@ -29,7 +31,8 @@ Pipeline::Messages Pipeline::messages(const MicroBatch& batch, std::int64_t micr
     Messages messages;
     messages.on_their_way = static_cast<int>(most_on_their_way(shape(micro_batches)));
     messages.bytes = static_cast<std::size_t>(model.stream_shape(part).numel()) * size_of(model.dtype());
-    messages.targets = (ring || stage + 1 < mesh.pp ? 1 : 0) + (ring || stage > 0 ? 1 : 0);
+    messages.neighbours = (ring || stage + 1 < mesh.pp ? 1 : 0) + (ring || stage > 0 ? 1 : 0);
+    messages.ahead = parts_.ahead.any();
     return messages;
 }
 
@@ -38,8 +41,8 @@ void Pipeline::connect(const Messages& messages) const {
     if (stages == 1) return;
     const bool ring = parts_.chunks.size() > 1;
     const int next = ring || stage + 1 < stages ? neighbour(1) : -1, previous = ring || stage > 0 ? neighbour(-1) : -1;
-    parts_.mesh.pp().connect_mail({next, previous, messages.on_their_way, messages.bytes});
-    parts_.mesh.pp_back().connect_mail({previous, next, messages.on_their_way, messages.bytes});
+    parts_.mesh.pp().connect_mail({next, previous, messages.on_their_way, messages.bytes, messages.ahead});
+    parts_.mesh.pp_back().connect_mail({previous, next, messages.on_their_way, messages.bytes, messages.ahead});
 }
 
 void Pipeline::take_part(Drawn& d) const {
@@ -90,7 +93,18 @@ void Pipeline::release(std::int64_t micro_batch) {
     drawn_.remove_if([&](const Drawn& d) { return d.number == micro_batch; });
 }
 
-void Pipeline::forward(const Work& work, const PipelineStep& step) {
+void Pipeline::expect(const Exec& exec, const MicroBatch& batch, const PipelineStep* next) const {
+    if (next == nullptr) return;
+    const Decoder& model = chunk(*next);
+    const Mesh& mesh = parts_.mesh;
+    if (next->kind == PipelineStep::Kind::forward) {
+        if (!model.slice().embedding) mesh.pp().expect(exec, model.dtype(), model.stream_shape(batch), neighbour(-1));
+    } else if (!model.slice().head) {
+        mesh.pp_back().expect(exec, model.dtype(), model.stream_shape(batch), neighbour(1));
+    }
+}
+
+void Pipeline::forward(const Work& work, const PipelineStep& step, const PipelineStep* next) {
     const ProfileRange range("micro-batch", step.micro_batch), phase("forward");
     const auto free = std::find_if(flights_.begin(), flights_.end(), [](const Flight& f) { return !f.used; });
     const auto slot = static_cast<std::size_t>(free - flights_.begin());
@@ -100,7 +114,7 @@ void Pipeline::forward(const Work& work, const PipelineStep& step) {
     flight.micro_batch = step.micro_batch;
     flight.chunk = step.chunk;
     const Drawn& d = drawn(work, step.micro_batch);
-    Decoder& model = *parts_.chunks[static_cast<std::size_t>(step.chunk)];
+    Decoder& model = chunk(step);
     Ctx ctx = parts_.workspace.ctx(slot);
     Decoder::Input input{.grad_scale = d.grad_scale, .sums = work.sums};
     std::optional<LmHead::Later> later;
@@ -110,6 +124,7 @@ void Pipeline::forward(const Work& work, const PipelineStep& step) {
         input.x = memory.tensor(model.dtype(), model.stream_shape(d.batch));
         parts_.mesh.pp().recv(memory, input.x, neighbour(-1));
     }
+    expect(ctx.temp, d.batch, next);
     Tensor out;
     {
         Timers::Scope timer(parts_.timers, "forward-compute", 2);
@@ -121,7 +136,7 @@ void Pipeline::forward(const Work& work, const PipelineStep& step) {
         work.loss_known(step.micro_batch, d.batch);
 }
 
-void Pipeline::backward(const Work& work, const PipelineStep& step) {
+void Pipeline::backward(const Work& work, const PipelineStep& step, const PipelineStep* next) {
     const ProfileRange range("micro-batch", step.micro_batch), phase("backward");
     const auto found = std::find_if(flights_.begin(), flights_.end(), [&](const Flight& f) {
         return f.used && f.micro_batch == step.micro_batch && f.chunk == step.chunk;
@@ -129,12 +144,13 @@ void Pipeline::backward(const Work& work, const PipelineStep& step) {
     TERA_CHECK(found != flights_.end(), "backward of ", step.text(), " without forward");
     const auto slot = static_cast<std::size_t>(found - flights_.begin());
     const Drawn& d = drawn(work, step.micro_batch);
-    Decoder& model = *parts_.chunks[static_cast<std::size_t>(step.chunk)];
+    Decoder& model = chunk(step);
     Ctx ctx = parts_.workspace.ctx(slot);
     {
         ArenaScope scope(*ctx.temp.arena);
         Tensor dx = ctx.temp.tensor(model.dtype(), model.stream_shape(d.batch));
         if (!model.slice().head) parts_.mesh.pp_back().recv(ctx.temp, dx, neighbour(1));
+        expect(ctx.temp, d.batch, next);
         {
             Timers::Scope timer(parts_.timers, "backward-compute", 2);
             const bool last = step.micro_batch == work.micro_batches - 1;
@@ -151,11 +167,15 @@ void Pipeline::train(const Work& work) {
     next_ = 0;
     drawn_.clear();
     for (Flight& f : flights_) f.used = false;
-    for (const PipelineStep& step : schedule_1f1b(shape(work.micro_batches), parts_.mesh.place().pp)) {
-        if (step.kind == PipelineStep::Kind::forward)
-            forward(work, step);
+    const std::vector<PipelineStep> steps = schedule_1f1b(shape(work.micro_batches), parts_.mesh.place().pp);
+    const Turns turns = turns_of(steps);
+    for (std::size_t i = 0; i < steps.size(); ++i) {
+        const bool ahead = i + 1 < steps.size() && (turns.has(i + 1) ? parts_.ahead.turns : parts_.ahead.ends);
+        const PipelineStep* const next = ahead ? &steps[i + 1] : nullptr;
+        if (steps[i].kind == PipelineStep::Kind::forward)
+            forward(work, steps[i], next);
         else
-            backward(work, step);
+            backward(work, steps[i], next);
     }
     if (!deferred_) return;
     parts_.chunks.back()->finish_head(parts_.workspace.ctx().temp, *deferred_, parts_.observer);
@@ -171,7 +191,7 @@ void Pipeline::evaluate(const Work& work) {
     }
     for (const PipelineStep& step : forward_schedule(shape(work.micro_batches))) {
         const Drawn& d = drawn(work, step.micro_batch);
-        const Decoder& model = *parts_.chunks[static_cast<std::size_t>(step.chunk)];
+        const Decoder& model = chunk(step);
         Ctx ctx = parts_.workspace.ctx();
         Decoder::Input input{.sums = work.sums};
         if (!model.slice().embedding) {

@@ -21,6 +21,13 @@
 
 namespace tera {
 
+/// When what other stages send may come in during the step before the one that needs it.
+struct ReceiveAhead {
+    bool turns = false;  ///< where forwards and backwards take turns
+    bool ends = false;   ///< before and behind
+    bool any() const { return turns || ends; }
+};
+
 /// Hands out the next micro-batch; it stays valid until the next call.
 using MicroBatchSource = std::function<const MicroBatch&()>;
 
@@ -38,6 +45,7 @@ class Pipeline {
         /// The last stage computes the gradient of the output matrix when a step's last backward is done: of at most so
         /// many micro-batches, 0 of all. Absent: in each forward pass.
         std::optional<std::int64_t> deferral = {};
+        ReceiveAhead ahead = {};
     };
     explicit Pipeline(const Parts& parts) : parts_(parts) {
         if (parts.deferral && parts.chunks.back()->slice().head) deferred_.emplace(*parts.deferral);
@@ -47,7 +55,8 @@ class Pipeline {
     struct Messages {
         int on_their_way = 0;   ///< to one rank
         std::size_t bytes = 0;  ///< of each
-        int targets = 0;        ///< ranks
+        int neighbours = 0;     ///< ranks they go to, and others come from
+        bool ahead = false;     ///< one from each is let in before it is needed
         std::size_t total() const;
     };
     /// In steps of so many micro-batches shaped like this.
@@ -100,8 +109,11 @@ class Pipeline {
     /// Copies what this rank needs of the batch.
     void take_part(Drawn& d) const;
     void release(std::int64_t micro_batch);
-    void forward(const Work& work, const PipelineStep& step);
-    void backward(const Work& work, const PipelineStep& step);
+    /// next: of which what it needs may come in meanwhile; may be null.
+    void forward(const Work& work, const PipelineStep& step, const PipelineStep* next);
+    void backward(const Work& work, const PipelineStep& step, const PipelineStep* next);
+    void expect(const Exec& exec, const MicroBatch& batch, const PipelineStep* next) const;
+    Decoder& chunk(const PipelineStep& step) const { return *parts_.chunks[static_cast<std::size_t>(step.chunk)]; }
     int neighbour(int distance) const;
 
     Parts parts_;

@@ -200,9 +200,9 @@ void Trainer::set_up_model() {
               size_text(parts_->optimizer_bytes()), ", ", pool_.size(), pool_.size() == 1 ? " thread" : " threads"));
     const PipelineShape shape = pipeline_shape_from(config_);
     upload_.emplace(engine_, held_micro_batches(shape, place.pp));
-    pipeline_ =
-        std::make_unique<Pipeline>(Pipeline::Parts{parts_->chunks(), parts_->mesh(), workspace_, *upload_, timers_,
-                                                   shape.group, parts_->sync().observer(), deferral_from(config_)});
+    pipeline_ = std::make_unique<Pipeline>(Pipeline::Parts{parts_->chunks(), parts_->mesh(), workspace_, *upload_,
+                                                           timers_, shape.group, parts_->sync().observer(),
+                                                           deferral_from(config_), receive_ahead_from(config_)});
     upload_->reserve(batch_bytes(config_));
     mesh_->connect(config_.use_distributed_optimizer);
     pipeline_->connect(

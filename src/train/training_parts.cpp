@@ -37,6 +37,8 @@ PipelineShape pipeline_shape_from(const RunConfig& c) {
         .group = c.microbatch_group_size_per_vp_stage.value_or(0)};
 }
 
+ReceiveAhead receive_ahead_from(const RunConfig& c) { return {c.overlap_p2p_comm, c.overlap_p2p_comm_warmup_flush}; }
+
 std::optional<std::int64_t> deferral_from(const RunConfig& c) {
     if (!c.defer_embedding_wgrad_compute) return std::nullopt;
     return c.wgrad_deferral_limit;

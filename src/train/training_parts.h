@@ -21,6 +21,7 @@ MeshShape mesh_shape_from(const RunConfig& config);
 CpComm cp_comm_from(const RunConfig& config);
 /// Of steps with the whole global batch.
 PipelineShape pipeline_shape_from(const RunConfig& config);
+ReceiveAhead receive_ahead_from(const RunConfig& config);
 /// Pipeline::Parts::deferral.
 std::optional<std::int64_t> deferral_from(const RunConfig& config);
 /// How many micro-batches are in use at the same time on a stage, at most (BatchUpload).

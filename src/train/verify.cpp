@@ -148,6 +148,7 @@ VerifyPlan plan_verification(const RunConfig& config) {
     layout.count_loss = config.account_for_loss_in_pipeline_split;
     layout.recompute = recompute_from(config);
     layout.deferral = deferral_from(config);
+    layout.ahead = receive_ahead_from(config);
     layout.group = config.microbatch_group_size_per_vp_stage.value_or(0);
     ParityTraining& training = plan.training;
     const std::int64_t tp = layout.mesh.tp, cp = layout.mesh.cp;

@@ -184,6 +184,23 @@ TEST_P(Collectives, messages_arrive_in_order_and_do_not_wait) {
     });
 }
 
+TEST_P(Collectives, messages_may_be_expected) {
+    run(2, [&](Comm& comm) {
+        const RankMemory m;
+        const int other = 1 - comm.rank();
+        Tensor got = m.exec.tensor(DType::f64, {6});
+        for (int k = 0; k < 4; ++k) {
+            if (k % 2 == 0) comm.expect(m.exec, DType::f64, {6}, other);
+            comm.send(m.exec, filled<double>(m, comm.rank() * 4 + k, 6), other);
+            comm.recv(m.exec, got, other);
+            for (std::int64_t i = 0; i < 6; ++i) ASSERT_EQ(at<double>(got, i), value(other * 4 + k, i));
+        }
+        comm.expect(m.exec, DType::f64, {7}, other);
+        EXPECT_THROW(comm.expect(m.exec, DType::f64, {7}, other), Error) << "two at a time";
+        EXPECT_THROW(comm.recv(m.exec, got, other), Error) << "another size";
+    });
+}
+
 TEST_P(Collectives, groups_are_worlds_of_their_own) {
     run(4, [&](Comm& world) {
         const RankMemory m;

@@ -299,6 +299,11 @@ TEST(RunConfigRefuse, Layouts) {
     refuses(interleaved + "--num-layers-per-virtual-pipeline-stage 3", {"8 layers over 2 pipeline stages make 4"}, 2);
     refuses("--no-overlap-p2p-communication --num-layers-per-virtual-pipeline-stage 1 --pipeline-model-parallel-size 2",
             {"at least 3"}, 2);
+    const std::string ahead = "--overlap-p2p-communication-warmup-flush ";
+    refuses(ahead + "--pipeline-model-parallel-size 2",
+            {"--overlap-p2p-communication-warmup-flush", "--num-layers-per-virtual-pipeline-stage"}, 2);
+    refuses(ahead + "--no-overlap-p2p-communication --num-layers-per-virtual-pipeline-stage 1 " + interleaved,
+            {"without --no-overlap-p2p-communication"}, 2);
     refuses("--global-batch-size 3", {"--global-batch-size 3"});
     refuses(
         "--num-layers-per-virtual-pipeline-stage 1 --pipeline-model-parallel-size 2 --global-batch-size 8 "

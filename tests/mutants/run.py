@@ -57,6 +57,7 @@ MUTANTS = [
     ("src/nn/lm_head.cpp", "ConstTensor x = tp_.enter(lasting, x_stream);", "ConstTensor x = x_stream;", "test_parity", "Parity*"),
     ("src/nn/lm_head.cpp", "ConstTensor x = tp_.enter(ctx.temp, x_stream);", "ConstTensor x = x_stream;", "test_parity", "Parity*"),
     ("src/nn/linear_params.h", "return tp.enter_backward(lane, dx); });", "(void)lane; return dx; });", "test_parity", "Parity*"),
+    ("src/train/pipeline.cpp", "expect(exec, model.dtype(), model.stream_shape(batch), neighbour(-1));", "expect(exec, model.dtype(), model.stream_shape(batch), neighbour(1));", "test_parity", "Parity*"),
     ("src/nn/deferred_grad.cpp", "add_product_grad(exec, weight, p.dy, p.x);", "(void)exec, (void)weight, (void)p;", "test_parity", "Parity*"),
     ("src/nn/linear_params.h", "return tp.enter(lane, x_stream); });", "(void)lane; return x_stream; });", "test_parity", "Parity*"),
     ("src/nn/cp_region.cpp", "comm_->shift(road_->lane.on(exec), in, out);", "(void)in, (void)out;", "test_nn", "*RingAttention*"),

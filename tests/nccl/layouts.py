@@ -39,6 +39,7 @@ LAYOUTS = [
     ("tp2 sp", 2, f"{TP} 2 {SP}"),
     ("pp2", 2, f"{PP} 2"),
     ("pp2 interleaved", 2, f"{PP} 2 {INTERLEAVED} 1"),
+    ("pp2 interleaved, ahead at the ends", 2, f"{PP} 2 {INTERLEAVED} 1 --overlap-p2p-communication-warmup-flush"),
     ("cp2", 2, f"{CP} 2"),
     ("cp2 gathered", 2, f"{CP} 2 --cp-comm-type allgather"),
     ("dp2", 2, ""),
@@ -61,7 +62,7 @@ LAYOUTS = [
      f"{TP} 2 {SP} {ZERO} --recompute-granularity full --recompute-method uniform --recompute-num-layers 1"),
     ("tp2 sp, dp2 zero overlapped", 4, f"{TP} 2 {SP} {ZERO} {OVERLAP}"),
 ]
-TIMELINES = {"tp2", "tp2 sp", "cp2", "dp2", "dp2 zero", "dp2 zero overlapped"}
+TIMELINES = {"tp2", "tp2 sp", "pp2 interleaved", "pp2 interleaved, ahead at the ends", "cp2", "dp2", "dp2 zero", "dp2 zero overlapped"}
 # Largest relative difference of a loss and of a norm of gradients in 20 steps.
 BOUNDS = {"f32": (1e-4, 1e-2), "bf16": (5e-3, 5e-2)}
 # Bytes of an element, by the number NCCL gives its type.

@@ -39,6 +39,21 @@ TEST(Schedule, interleaved) {
     EXPECT_EQ(text_of(schedule_1f1b(shape, 1)), "F0 F1 F0.1 B0.1 F1.1 B1.1 F2 B0 F3 B1 F2.1 B2.1 F3.1 B3.1 B2 B3");
 }
 
+TEST(Schedule, forwards_and_backwards_take_turns_in_between) {
+    const auto turns = [](const PipelineShape& shape, int stage) {
+        std::vector<PipelineStep> steps = schedule_1f1b(shape, stage);
+        const Turns t = turns_of(steps);
+        steps.erase(steps.begin() + static_cast<std::ptrdiff_t>(t.end), steps.end());
+        steps.erase(steps.begin(), steps.begin() + static_cast<std::ptrdiff_t>(t.begin));
+        return text_of(steps);
+    };
+    EXPECT_EQ(turns({.stages = 4, .micro_batches = 6}, 0), "F3 B0 F4 B1 F5 B2");
+    EXPECT_EQ(turns({.stages = 4, .micro_batches = 6}, 3), "F0 B0 F1 B1 F2 B2 F3 B3 F4 B4 F5 B5");
+    EXPECT_EQ(turns({.stages = 4, .micro_batches = 2}, 0), "F1 B0");
+    EXPECT_EQ(turns({.stages = 2, .chunks = 2, .micro_batches = 4}, 0), "F2 B0.1 F3 B1.1 F2.1 B0 F3.1 B1");
+    EXPECT_EQ(turns_of({}).end, 0u);
+}
+
 /// Time at which each step ends when a forward takes 1 and a backward 2 and a stage waits for what it needs; fails if
 /// the stages wait for each other for ever. Returns the end of the last step.
 double simulate(const PipelineShape& shape) {

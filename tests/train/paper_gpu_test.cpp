@@ -49,7 +49,7 @@ TEST(PlanOfAGpuThatIsNotHere, IsWhatLayoutsTookOnOne) {
     expect_taken(model, {
                             {"--tensor-model-parallel-size 2", 2, 121.7e6},
                             {"--tensor-model-parallel-size 2 --sequence-parallel", 2, 117.5e6},
-                            {"--pipeline-model-parallel-size 2 --num-layers-per-virtual-pipeline-stage 1", 2, 155.2e6},
+                            {"--pipeline-model-parallel-size 2 --num-layers-per-virtual-pipeline-stage 1", 2, 156.3e6},
                             {"--context-parallel-size 2 --cp-comm-type allgather", 2, 142.6e6},
                             {"--use-distributed-optimizer", 2, 144.7e6},
                             {"--tensor-model-parallel-size 2 --sequence-parallel --use-distributed-optimizer "
