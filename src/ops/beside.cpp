@@ -63,8 +63,8 @@ void side_by_side(Gpu& gpu, const std::function<void()>& product, const std::fun
 }  // namespace
 #endif
 
-void product_beside(const Exec& exec, const std::function<void()>& product, [[maybe_unused]] std::size_t bytes,
-                    const std::function<void()>& mover) {
+void product_beside([[maybe_unused]] const Exec& exec, const std::function<void()>& product,
+                    [[maybe_unused]] std::size_t bytes, const std::function<void()>& mover) {
 #ifdef TERA_WITH_CUDA
     constexpr std::size_t worth_it = std::size_t{64} << 20;
     if (exec.device == Device::cuda && !exec.counts() && bytes >= worth_it)

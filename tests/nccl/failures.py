@@ -2,10 +2,10 @@
 """A rank of a run on GPUs dies, stops or throws at a random moment: it must be named, all processes gone, exit codes
 not 0, within 30 s.
 
-    python3 tests/nccl/failures.py build/teratron [--rounds 20] [--at-once 5] [--device cuda]
+    python3 tests/nccl/failures.py build/teratron [--rounds 20] [--ranks 4] [--at-once 3] [--device cuda]
 
-Four ranks share the GPUs, started as hand-written scripts do it, with variables. Each has its data to itself, so that
-one can be made to fail by cutting its file short.
+Ranks share the GPUs, started as hand-written scripts do it, with variables: two by two tensor-parallel. Each has its
+data to itself, so that one can be made to fail by cutting its file short. A GPU takes about twelve processes at once.
 """
 
 import argparse
@@ -20,28 +20,28 @@ import sys
 import tempfile
 import time
 
-RANKS = 4
+KINDS = ["kill", "throw", "stop"]
 FLAGS = ("pretrain gpt --num-layers 4 --hidden-size 64 --num-attention-heads 4 --seq-length 32 --max-position-embeddings 32 "
          "--micro-batch-size 2 --global-batch-size 16 --lr 1e-3 --tokenizer-type NullTokenizer --vocab-size 100 "
          "--log-interval 1 --eval-iters 0 --num-workers 0 --threads 1 --train-iters 1000000 --tensor-model-parallel-size 2 "
          "--no-mmap-bin-files --split 1,0,0").split()
 
 
-def make_data(binary, folder):
+def make_data(binary, folder, ranks):
     lines = folder / "text.jsonl"
     with lines.open("w") as out:
         for i in range(2000):
             out.write('{"text": "%s"}\n' % " ".join(str((i * 7 + j) % 90) for j in range(64)))
-    for rank in range(RANKS):
+    for rank in range(ranks):
         subprocess.run([binary, "preprocess", "--input", str(lines), "--output-prefix", str(folder / f"data{rank}"),
                         "--tokenizer-type", "NullTokenizer", "--vocab-size", "100", "--append-eod", "--workers", "1"],
                        check=True, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
 
 
-def start(binary, folder, device, port):
+def start(binary, folder, device, port, size):
     ranks = []
-    for rank in range(RANKS):
-        environment = {**os.environ, "RANK": str(rank), "LOCAL_RANK": "0", "WORLD_SIZE": str(RANKS),
+    for rank in range(size):
+        environment = {**os.environ, "RANK": str(rank), "LOCAL_RANK": "0", "WORLD_SIZE": str(size),
                        "MASTER_ADDR": "127.0.0.1", "MASTER_PORT": str(port), "NCCL_HOSTID": str(rank),
                        "NCCL_SOCKET_IFNAME": "lo"}
         out = (folder / f"output{rank}").open("w")
@@ -51,13 +51,14 @@ def start(binary, folder, device, port):
     return ranks
 
 
-def one(binary, device, kind, number):
+def one(options, kind, number):
     """Seconds until all were gone, and what is wrong (nothing: '')."""
     draw = random.Random(f"{kind}{number}")
     with tempfile.TemporaryDirectory() as name:
         folder = pathlib.Path(name)
-        make_data(binary, folder)
-        ranks = start(binary, folder, device, 20000 + os.getpid() % 10000 + 100 * number + ["kill", "stop", "throw"].index(kind))
+        make_data(options.binary, folder, options.ranks)
+        port = 20000 + os.getpid() % 10000 + 100 * number + KINDS.index(kind)
+        ranks = start(options.binary, folder, options.device, port, options.ranks)
         try:
             for _ in range(1200):
                 time.sleep(0.05)
@@ -66,7 +67,7 @@ def one(binary, device, kind, number):
             else:
                 return 0, "no training: " + (folder / "output0").read_text()[-500:]
             time.sleep(draw.random())
-            victim = draw.randrange(RANKS)
+            victim = draw.randrange(options.ranks)
             began = time.time()
             if kind == "kill":
                 ranks[victim].kill()
@@ -86,7 +87,7 @@ def one(binary, device, kind, number):
                 return seconds, f"still there: {alive}"
             if any(r.returncode == 0 for r in ranks):
                 return seconds, f"exit codes {[r.returncode for r in ranks]}"
-            texts = [(folder / f"output{i}").read_text() for i in range(RANKS)]
+            texts = [(folder / f"output{i}").read_text() for i in range(options.ranks)]
             # Who throws can say so itself; of the others somebody else must speak.
             if not any(re.search(rf"rank {victim}\b", t) for i, t in enumerate(texts) if i != victim or kind == "throw"):
                 return seconds, f"rank {victim} is not named: " + " | ".join(t[-200:] for t in texts)
@@ -103,21 +104,29 @@ def main():
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("binary")
     parser.add_argument("--rounds", type=int, default=20)
-    parser.add_argument("--at-once", type=int, default=5)
+    parser.add_argument("--ranks", type=int, default=4, help="of each run; even")
+    parser.add_argument("--at-once", type=int, default=3, help="so many runs beside each other")
     parser.add_argument("--device", default="cuda")
-    parser.add_argument("--kinds", default="kill,throw,stop")
+    parser.add_argument("--kinds", default=",".join(KINDS))
     options = parser.parse_args()
+    kinds = options.kinds.split(",")
+    if not set(kinds) <= set(KINDS) or options.ranks % 2 or not os.access(options.binary, os.X_OK):
+        print(f"failures.py: give a program, an even number of ranks, and of the kinds {', '.join(KINDS)}", file=sys.stderr)
+        return 2
+    results = {kind: [] for kind in kinds}
+    with concurrent.futures.ThreadPoolExecutor(options.at_once) as pool:
+        jobs = {pool.submit(one, options, kind, n): kind for n in range(options.rounds) for kind in kinds}
+        for job in concurrent.futures.as_completed(jobs):
+            kind = jobs[job]
+            seconds, text = job.result()
+            results[kind].append((seconds, text))
+            print(f"  {kind} {len(results[kind])}: {text or f'{seconds:.1f} s'}", flush=True)
     wrong = 0
-    for kind in options.kinds.split(","):
-        with concurrent.futures.ThreadPoolExecutor(options.at_once) as pool:
-            results = []
-            for seconds, text in pool.map(lambda n: one(options.binary, options.device, kind, n), range(options.rounds)):
-                results.append((seconds, text))
-                print(f"  {kind} {len(results)}: {text or f'{seconds:.1f} s'}", flush=True)
-        bad = [text for _, text in results if text]
-        wrong += len(bad)
-        print(f"{kind}: {len(results) - len(bad)} of {len(results)} as they should be, at most "
-              f"{max(s for s, _ in results):.1f} s until all were gone", flush=True)
+    for kind, all_of_it in results.items():
+        bad = sum(bool(text) for _, text in all_of_it)
+        wrong += bad
+        print(f"{kind}: {len(all_of_it) - bad} of {len(all_of_it)} as they should be, at most "
+              f"{max(s for s, _ in all_of_it):.1f} s until all were gone", flush=True)
     return 1 if wrong else 0
 
 
