@@ -12,24 +12,18 @@ std::vector<Tensor> grads_of(const std::vector<ParamSlice>& slices) {
     return grads;
 }
 
-GradStats grad_stats(const Measured& measured, const std::vector<ParamSlice>& slices) {
+GradStats grad_stats(const RanksMeasured& measured, const std::vector<ParamSlice>& slices) {
+    const std::int64_t bad = measured.here.not_finite;
     GradStats stats;
-    stats.sum_squares = measured.sum_squares;
-    stats.zeros = measured.zeros;
-    if (measured.not_finite >= 0) stats.not_finite = slices[static_cast<std::size_t>(measured.not_finite)].param;
+    stats.sum_squares = measured.all.squares;
+    stats.zeros = static_cast<std::int64_t>(measured.all.zeros);
+    if (bad >= 0) stats.not_finite = slices[static_cast<std::size_t>(bad)].param;
+    stats.finite_elsewhere = measured.all.not_finite == (bad >= 0 ? 1 : 0);
     return stats;
 }
 
 GradStats measure_grads(const Exec& exec, const std::vector<ParamSlice>& slices) {
-    return grad_stats(measure_tensors(exec, grads_of(slices)), slices);
-}
-
-void agree(const Exec& exec, Comm& ranks, GradStats& grads) {
-    double sums[] = {grads.sum_squares, static_cast<double>(grads.zeros), grads.not_finite != nullptr ? 1.0 : 0.0};
-    ranks.all_reduce(exec, tensor_over(sums, {3}), Reduce::sum);
-    grads.sum_squares = sums[0];
-    grads.zeros = static_cast<std::int64_t>(sums[1]);
-    grads.finite_elsewhere = sums[2] == 0 || (sums[2] == 1 && grads.not_finite != nullptr);
+    return grad_stats(RanksMeasured(measure_tensors(exec, grads_of(slices))), slices);
 }
 
 double clip_factor(double norm, double max_norm) {

@@ -22,10 +22,8 @@ struct GradStats {
 
 GradStats measure_grads(const Exec& exec, const std::vector<ParamSlice>& slices);
 /// `measured`: of the gradients of these, in their order.
-GradStats grad_stats(const Measured& measured, const std::vector<ParamSlice>& slices);
+GradStats grad_stats(const RanksMeasured& measured, const std::vector<ParamSlice>& slices);
 std::vector<Tensor> grads_of(const std::vector<ParamSlice>& slices);
-/// Adds up what the ranks found.
-void agree(const Exec& exec, Comm& ranks, GradStats& grads);
 
 /// min(1, max_norm / (norm + 1e-6)); 1 when max_norm is 0 (clipping off).
 double clip_factor(double norm, double max_norm);

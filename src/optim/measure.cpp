@@ -38,9 +38,9 @@ Measured measure_tensors(const Exec& exec, const std::vector<Tensor>& tensors) {
         ArenaScope scope(*exec.arena);
         const CudaMeasure measuring(tensors, *exec.arena, exec);
         measuring.enqueue(exec);
-        Measured found;
+        RanksMeasured found;
         copy_to_host(exec, &found, measuring.result());
-        return found;
+        return found.here;
     }
 #endif
     const std::vector<Piece> pieces = cut_into_pieces(tensors);

@@ -75,7 +75,7 @@ __global__ void __launch_bounds__(threads)
 }
 
 __global__ void __launch_bounds__(1024)
-    add_pieces(DeviceMeasured* out, const PieceSums* sums, const DevicePiece* pieces, std::int64_t count) {
+    add_pieces(RanksMeasured* out, const PieceSums* sums, const DevicePiece* pieces, std::int64_t count) {
     double sum = 0;
     std::int64_t zeros = 0, first = count;
     for (std::int64_t i = threadIdx.x; i < count; i += blockDim.x) {
@@ -89,9 +89,7 @@ __global__ void __launch_bounds__(1024)
     first = block_reduce(first, Least{});
     if (threadIdx.x == 0) {
         out->here = {sum, zeros, first < count ? pieces[first].tensor : -1};
-        out->squares = sum;
-        out->zeros = static_cast<double>(zeros);
-        out->not_finite = first < count ? 1 : 0;
+        out->all = {sum, static_cast<double>(zeros), first < count ? 1.0 : 0.0};
     }
 }
 
@@ -112,12 +110,11 @@ DevicePieces::DevicePieces(const std::vector<Tensor>& tensors, Arena& arena, con
     if (arena.kind() != Arena::Kind::counting) copy_from_host(exec, pieces_, pieces.data());
 }
 
-CudaMeasure::CudaMeasure(const std::vector<Tensor>& tensors, Arena& arena, const Exec& exec, Comm* agreement)
-    : agreement_(agreement),
-      pieces_(tensors, arena, exec),
+CudaMeasure::CudaMeasure(const std::vector<Tensor>& tensors, Arena& arena, const Exec& exec)
+    : pieces_(tensors, arena, exec),
       tensors_(room_for<Source>(arena, static_cast<std::int64_t>(tensors.size()))),
       sums_(room_for<PieceSums>(arena, pieces_.count())),
-      result_(room_for<DeviceMeasured>(arena, 1)) {
+      result_(room_for<RanksMeasured>(arena, 1)) {
     if (arena.kind() == Arena::Kind::counting) return;
     std::vector<Source> sources;
     for (const Tensor& t : tensors) sources.push_back({t.data, t.dtype});
@@ -130,12 +127,9 @@ void CudaMeasure::enqueue(const Exec& exec) const {
     const std::int64_t n = pieces_.count();
     if (n > 0)
         measure_pieces<<<static_cast<unsigned>(n), threads, 0, exec.gpu->stream>>>(sums, pieces_.data(), sources);
-    add_pieces<<<1, 1024, 0, exec.gpu->stream>>>(reinterpret_cast<DeviceMeasured*>(result_.data), sums, pieces_.data(),
+    add_pieces<<<1, 1024, 0, exec.gpu->stream>>>(reinterpret_cast<RanksMeasured*>(result_.data), sums, pieces_.data(),
                                                  n);
     TERA_LAUNCHED();
-    if (agreement_ == nullptr) return;
-    std::byte* const shared = result_.data + offsetof(DeviceMeasured, squares);
-    agreement_->all_reduce(exec, Tensor(shared, DType::f64, Device::cuda, {3}), Reduce::sum);
 }
 
 }  // namespace tera

@@ -7,7 +7,6 @@
 #include <cstdint>
 #include <vector>
 
-#include "comm/comm.h"
 #include "optim/measure.h"
 
 namespace tera {
@@ -31,25 +30,16 @@ class DevicePieces {
     Tensor pieces_;
 };
 
-/// What measuring leaves in device memory.
-struct DeviceMeasured {
-    Measured here;
-    /// Sums over all ranks that agree: squares, zeros, ranks that have found an inf or a NaN.
-    double squares, zeros, not_finite;
-};
-
 class CudaMeasure {
   public:
-    /// Tables and sums live in `arena`. The tensors must not move. agreement: ranks whose findings are added up; null:
-    /// only this one's.
-    CudaMeasure(const std::vector<Tensor>& tensors, Arena& arena, const Exec& exec, Comm* agreement = nullptr);
+    /// Tables and sums live in `arena`. The tensors must not move.
+    CudaMeasure(const std::vector<Tensor>& tensors, Arena& arena, const Exec& exec);
 
     void enqueue(const Exec& exec) const;
-    /// A DeviceMeasured, there when what enqueue() ordered is done.
-    ConstTensor result() const { return result_; }
+    /// A RanksMeasured, there when what enqueue() ordered is done; its sums are this rank's.
+    Tensor result() const { return result_; }
 
   private:
-    Comm* agreement_;
     DevicePieces pieces_;
     Tensor tensors_, sums_, result_;
 };

@@ -48,10 +48,9 @@ Optimizer::Optimizer(std::unique_ptr<UpdateRule> rule, const std::vector<Param*>
     : Optimizer(std::move(rule), Share{whole_slices(params), whole_slices(params), nullptr}, arena, exec) {}
 
 Optimizer::Optimizer(std::unique_ptr<UpdateRule> rule, Share share, Arena& arena, const Exec& exec)
-    : rule_(std::move(rule)) {
+    : rule_(std::move(rule)), agreement_(share.agreement) {
     tensors_.slices = std::move(share.owned);
     tensors_.counted = std::move(share.counted);
-    tensors_.agreement = share.agreement;
     const std::size_t kinds = rule_->states().size();
     TERA_CHECK(kinds <= UpdateBlock<float>::max_states, kinds, " states");
     tensors_.states.resize(kinds);
@@ -83,7 +82,9 @@ Optimizer::~Optimizer() = default;
 
 void Optimizer::measure(const Exec& exec) {
     TERA_CHECK(!stepped_, "the step before was not finished");
-    backend_->measure(exec);
+    const Tensor sums = backend_->measure(exec);
+    if (agreement_ != nullptr) agreement_->all_reduce(exec, sums, Reduce::sum);
+    backend_->agreed(exec);
     measured_ = true;
 }
 

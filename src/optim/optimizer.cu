@@ -161,22 +161,22 @@ __device__ void update_few(const DeviceParam& p, std::int64_t i, const Formula& 
 }
 
 /// As clip_factor on the host, operation by operation.
-__device__ double clipped_factor(const DeviceMeasured& grads, const StepArgs& args) {
+__device__ double clipped_factor(const RanksMeasured& grads, const StepArgs& args) {
     if (args.clip_norm <= 0) return args.grad_factor;
-    double norm = __dmul_rn(sqrt(grads.squares), args.grad_factor);
+    double norm = __dmul_rn(sqrt(grads.all.squares), args.grad_factor);
     double shrink = args.clip_norm / __dadd_rn(norm, 1e-6);
     return shrink < 1 ? args.grad_factor * shrink : args.grad_factor;
 }
 
 template <class T, class Formula>
 __global__ void __launch_bounds__(threads) update_kernel(const DevicePiece* pieces, const DeviceParam* params,
-                                                         const DeviceMeasured* grads, StepArgs args, Formula formula) {
+                                                         const RanksMeasured* grads, StepArgs args, Formula formula) {
     constexpr int width = 4;
     DevicePiece piece = pieces[blockIdx.x];
     DeviceParam p = params[piece.tensor];
     std::int64_t end = piece.begin + piece.count, whole = piece.begin + (p.aligned ? piece.count / width * width : 0);
     std::int64_t first = piece.begin + std::int64_t{threadIdx.x} * width, rest = whole + threadIdx.x;
-    if (args.skip_not_finite && grads->not_finite > 0) {
+    if (args.skip_not_finite && grads->all.not_finite > 0) {
         if (!args.zero_grad || !p.zeroes) return;
         for (std::int64_t i = first; i < whole; i += threads * width) store_zeros<width>(p.grad, p.grad_dtype, i);
         for (std::int64_t i = rest; i < end; i += threads) store_zeros<1>(p.grad, p.grad_dtype, i);
@@ -211,26 +211,27 @@ class CudaOptimizer final : public OptimizerBackend {
   public:
     CudaOptimizer(const OptimizerTensors& tensors, Arena& arena, const Exec& exec)
         : tensors_(tensors),
-          measuring_(grads_of(tensors.counted), arena, exec, tensors.agreement),
+          measuring_(grads_of(tensors.counted), arena, exec),
           pieces_(tensors.main, arena, exec),
           table_(arena.tensor(DType::u8, {static_cast<std::int64_t>(tensors.slices.size() * sizeof(DeviceParam))})),
-          found_(sizeof(DeviceMeasured), exec.gpu) {
+          found_(sizeof(RanksMeasured), exec.gpu) {
         for (const Tensor& t : tensors.main)
             TERA_CHECK(t.dtype == tensors.main[0].dtype, "main weights in ", name_of(t.dtype), " beside ",
                        name_of(tensors.main[0].dtype));
     }
 
-    void measure(const Exec& exec) override {
+    Tensor measure(const Exec& exec) override {
         measuring_.enqueue(exec);
-        found_.start(exec, measuring_.result());
+        return RanksMeasured::sums(measuring_.result().data, Device::cuda);
     }
+    void agreed(const Exec& exec) override { found_.start(exec, measuring_.result()); }
     void step(const Exec& exec, const UpdateRule& rule, const StepArgs& args, bool measured) override;
     GradStats grads() override;
 
   private:
     void upload_table(const Exec& exec);
     template <class T>
-    void launch(const Exec& exec, const RuleNumbers& numbers, const StepArgs& args, const DeviceMeasured* grads) const;
+    void launch(const Exec& exec, const RuleNumbers& numbers, const StepArgs& args, const RanksMeasured* grads) const;
 
     const OptimizerTensors& tensors_;
     CudaMeasure measuring_;
@@ -241,13 +242,7 @@ class CudaOptimizer final : public OptimizerBackend {
 };
 
 GradStats CudaOptimizer::grads() {
-    const auto& found = *static_cast<const DeviceMeasured*>(found_.wait());
-    GradStats stats = grad_stats(found.here, tensors_.counted);
-    const double elsewhere = found.not_finite - (stats.not_finite != nullptr ? 1 : 0);
-    stats.sum_squares = found.squares;
-    stats.zeros = static_cast<std::int64_t>(found.zeros);
-    stats.finite_elsewhere = elsewhere == 0;
-    return stats;
+    return grad_stats(*static_cast<const RanksMeasured*>(found_.wait()), tensors_.counted);
 }
 
 void CudaOptimizer::upload_table(const Exec& exec) {
@@ -276,7 +271,7 @@ void CudaOptimizer::upload_table(const Exec& exec) {
 
 template <class T>
 void CudaOptimizer::launch(const Exec& exec, const RuleNumbers& numbers, const StepArgs& args,
-                           const DeviceMeasured* grads) const {
+                           const RanksMeasured* grads) const {
     const auto* params = reinterpret_cast<const DeviceParam*>(table_.data);
     with_formula<T>(numbers, [&](auto formula) {
         update_kernel<T><<<static_cast<unsigned>(pieces_.count()), threads, 0, exec.gpu->stream>>>(
@@ -288,7 +283,7 @@ void CudaOptimizer::launch(const Exec& exec, const RuleNumbers& numbers, const S
 void CudaOptimizer::step(const Exec& exec, const UpdateRule& rule, const StepArgs& args, bool measured) {
     if (pieces_.count() == 0) return;
     if (decoupled_ != tensors_.decoupled) upload_table(exec);
-    const auto* grads = measured ? reinterpret_cast<const DeviceMeasured*>(measuring_.result().data) : nullptr;
+    const auto* grads = measured ? reinterpret_cast<const RanksMeasured*>(measuring_.result().data) : nullptr;
     if (tensors_.main[0].dtype == DType::f64)
         launch<double>(exec, rule.numbers(), args, grads);
     else

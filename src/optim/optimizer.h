@@ -44,7 +44,6 @@ struct OptimizerTensors {
     std::vector<std::vector<Tensor>> states;  ///< [state][slice]
     std::vector<char> decoupled;              ///< takes StepArgs::decoupled_lr
     std::vector<ParamSlice> counted;          ///< what measure looks at
-    Comm* agreement = nullptr;                ///< whose ranks' measures are added up; null: only this one's
 };
 
 struct StepArgs {
@@ -67,7 +66,7 @@ class Optimizer {
     /// Main weights are cloned from the parameters' values; memory for them and the state comes from `arena`.
     Optimizer(std::unique_ptr<UpdateRule> rule, const std::vector<Param*>& params, Arena& arena, const Exec& exec);
     /// On several ranks: this one updates `owned` and looks at the gradients of `counted`; what all ranks of
-    /// `agreement` see is added up, and all of them clip and skip alike.
+    /// `agreement` (null: only this one) see is added up, and all of them clip and skip alike.
     struct Share {
         std::vector<ParamSlice> owned, counted;
         Comm* agreement = nullptr;
@@ -109,6 +108,7 @@ class Optimizer {
     std::unique_ptr<UpdateRule> rule_;
     OptimizerTensors tensors_;
     std::unique_ptr<OptimizerBackend> backend_;  ///< refers to tensors_
+    Comm* agreement_;
     std::int64_t steps_ = 0;
     bool measured_ = false, stepped_ = false, may_skip_ = false;
 };

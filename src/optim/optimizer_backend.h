@@ -10,10 +10,12 @@ namespace tera {
 class OptimizerBackend {
   public:
     virtual ~OptimizerBackend() = default;
-    virtual void measure(const Exec& exec) = 0;
+    /// Returns the sums of this rank that may be added to those of others (RanksMeasured::sums) before agreed() comes.
+    virtual Tensor measure(const Exec& exec) = 0;
+    virtual void agreed(const Exec& exec) = 0;
     /// `measured`: measure() was called for this step.
     virtual void step(const Exec& exec, const UpdateRule& rule, const StepArgs& args, bool measured) = 0;
-    /// What measure() found.
+    /// What measure() found, after agreed().
     virtual GradStats grads() = 0;
 };
 

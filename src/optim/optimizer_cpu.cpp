@@ -34,10 +34,11 @@ class CpuOptimizer final : public OptimizerBackend {
     explicit CpuOptimizer(const OptimizerTensors& tensors)
         : tensors_(tensors), pieces_(cut_into_pieces(tensors.main)) {}
 
-    void measure(const Exec& exec) override {
-        grads_ = measure_grads(exec, tensors_.counted);
-        if (tensors_.agreement != nullptr) agree(exec, *tensors_.agreement, grads_);
+    Tensor measure(const Exec& exec) override {
+        found_ = RanksMeasured(measure_tensors(exec, grads_of(tensors_.counted)));
+        return RanksMeasured::sums(reinterpret_cast<std::byte*>(&found_), Device::cpu);
     }
+    void agreed(const Exec&) override { grads_ = grad_stats(found_, tensors_.counted); }
     void step(const Exec& exec, const UpdateRule& rule, const StepArgs& args, bool measured) override;
     GradStats grads() override { return grads_; }
 
@@ -47,6 +48,7 @@ class CpuOptimizer final : public OptimizerBackend {
 
     const OptimizerTensors& tensors_;
     std::vector<Piece> pieces_;
+    RanksMeasured found_;
     GradStats grads_;
 };
 

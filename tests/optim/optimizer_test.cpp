@@ -5,6 +5,7 @@
 
 #include <cmath>
 
+#include "comm/thread_comm.h"
 #include "optim/clip.h"
 #include "optim/pieces.h"
 #include "optim_fixture.h"
@@ -284,6 +285,31 @@ TEST(Optimizer, SkipsAStepWhoseGradientsAreNotFiniteIfAsked) {
     EXPECT_FALSE(result.skipped) << "not asked to";
     EXPECT_EQ(optimizer.steps(), 3);
     EXPECT_TRUE(std::isnan(values_of(set.list()[1]->value)[130]));
+}
+
+TEST(Optimizer, RanksAddUpWhatTheyFindAndSkipAlike) {
+    run_on_threads(3, [](Comm& ranks) {
+        ParamSet set;
+        Param& p = set.add("w", 2, DType::f32, DType::f32);
+        ThreadPool pool(1);
+        Exec exec{Device::cpu, &set.arena(), &pool};
+        Optimizer optimizer(make_sgd(0), Optimizer::Share{{{&p, 0, 2}}, {{&p, 0, 2}}, &ranks}, set.arena(), exec);
+        const auto step = [&](double grad) {
+            fill(p.grad, {grad, 0});
+            optimizer.measure(exec);
+            optimizer.step(exec, {.lr = 1, .clip_norm = 1, .skip_not_finite = true});
+            return optimizer.finish(exec);
+        };
+        const StepResult finite = step(ranks.rank() + 1);
+        EXPECT_EQ(finite.grads.sum_squares, 1 + 4 + 9);
+        EXPECT_EQ(finite.grads.zeros, 3);
+        EXPECT_NEAR(values_of(p.value)[0], -(ranks.rank() + 1) / std::sqrt(14), 1e-6);
+        const StepResult bad = step(ranks.rank() == 1 ? INFINITY : 1);
+        EXPECT_TRUE(bad.skipped);
+        EXPECT_EQ(bad.grads.not_finite, ranks.rank() == 1 ? &p : nullptr);
+        EXPECT_EQ(bad.grads.finite_elsewhere, ranks.rank() == 1);
+        EXPECT_FALSE(step(1).skipped);
+    });
 }
 
 TEST(Optimizer, CallsOutOfOrderAreErrors) {
