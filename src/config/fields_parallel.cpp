@@ -52,6 +52,8 @@ void add_layout_fields(FieldList& list) {
              "share the optimizer state over data-parallel ranks");
     list.add("overlap-grad-reduce", &C::overlap_grad_reduce, "reduce gradients while the backward pass runs");
     list.add("overlap-param-gather", &C::overlap_param_gather, "gather parameters while the forward pass runs");
+    list.add("overlap-param-gather-with-optimizer-step", &C::overlap_param_gather_with_optimizer_step,
+             "begin to gather a bucket of parameters while the optimizer updates the next");
     list.add("ddp-bucket-size", &C::ddp_bucket_size, "elements per bucket of gradients");
     list.add("use-tp-pp-dp-mapping", &C::use_tp_pp_dp_mapping, "ranks ordered tensor, pipeline, data");
     list.add("distributed-timeout-minutes", &C::distributed_timeout_minutes, "outer bound on one collective");
@@ -72,7 +74,6 @@ void add_inert_fields(FieldList& list) {
                   {"ddp-num-buckets", "i"},
                   {"ddp-pad-buckets-for-high-nccl-busbw", "T"},
                   {"ddp-average-in-collective", "T"},
-                  {"overlap-param-gather-with-optimizer-step", "T"},
                   {"no-align-param-gather", "F align_param_gather"},
                   {"no-scatter-gather-tensors-in-pipeline", "F scatter_gather_tensors_in_pipeline"},
                   {"use-ring-exchange-p2p", "T"},

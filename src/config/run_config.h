@@ -209,6 +209,7 @@ struct RunConfig {
     bool use_distributed_optimizer = false;
     bool overlap_grad_reduce = false;
     bool overlap_param_gather = false;
+    bool overlap_param_gather_with_optimizer_step = false;
     std::optional<int64_t> ddp_bucket_size;
     bool use_tp_pp_dp_mapping = false;
     int64_t distributed_timeout_minutes = 10;

@@ -298,6 +298,10 @@ void check_checkpoint(RunConfig& c) {
     if (c.overlap_param_gather && !(c.use_distributed_optimizer && c.overlap_grad_reduce)) {
         usage_error("--overlap-param-gather needs --use-distributed-optimizer and --overlap-grad-reduce");
     }
+    if (c.overlap_param_gather_with_optimizer_step && !c.overlap_param_gather) {
+        usage_error(
+            "--overlap-param-gather-with-optimizer-step needs --use-distributed-optimizer and --overlap-param-gather");
+    }
 }
 
 }  // namespace

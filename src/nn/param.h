@@ -99,6 +99,12 @@ struct ParamSlice {
 };
 std::vector<ParamSlice> whole_slices(const std::vector<Param*>& params);
 
+/// Slices of a list that are worked on together, one group after the other.
+struct SliceGroups {
+    int count = 1;             ///< a group may have no slice
+    std::vector<int> of = {};  ///< each slice's; empty: all are in group 0
+};
+
 /// Neighbouring elements of a slice that are neighbours in the full tensor too.
 struct ElementRun {
     std::int64_t local, full, count;  ///< first in the slice, first in the full tensor, how many

@@ -100,13 +100,15 @@ Tensor room_for(Arena& arena, std::int64_t n) {
 
 }  // namespace
 
-DevicePieces::DevicePieces(const std::vector<Tensor>& tensors, Arena& arena, const Exec& exec) {
+DevicePieces::DevicePieces(const std::vector<Tensor>& tensors, Arena& arena, const Exec& exec,
+                           const SliceGroups& groups) {
+    PieceGroups cut = cut_into_pieces(tensors, groups, device_piece_elements);
     std::vector<DevicePiece> pieces;
-    for (const Piece& p : cut_into_pieces(tensors, device_piece_elements)) {
+    for (const Piece& p : cut.pieces) {
         pieces.push_back({p.begin, static_cast<std::int32_t>(p.end - p.begin), static_cast<std::int32_t>(p.tensor)});
     }
-    count_ = static_cast<std::int64_t>(pieces.size());
-    pieces_ = room_for<DevicePiece>(arena, count_);
+    begins_ = std::move(cut.begins);
+    pieces_ = room_for<DevicePiece>(arena, begins_.back());
     if (arena.kind() != Arena::Kind::counting) copy_from_host(exec, pieces_, pieces.data());
 }
 

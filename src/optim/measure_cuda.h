@@ -7,6 +7,7 @@
 #include <cstdint>
 #include <vector>
 
+#include "nn/param.h"
 #include "optim/measure.h"
 
 namespace tera {
@@ -17,16 +18,20 @@ struct DevicePiece {
     std::int32_t count, tensor;
 };
 
-/// A list of tensors cut into pieces, in device memory: a block of threads for each.
+/// A list of tensors cut into pieces, group by group, in device memory: a block of threads for each.
 class DevicePieces {
   public:
-    DevicePieces(const std::vector<Tensor>& tensors, Arena& arena, const Exec& exec);
+    DevicePieces(const std::vector<Tensor>& tensors, Arena& arena, const Exec& exec, const SliceGroups& groups = {});
 
-    const DevicePiece* data() const { return reinterpret_cast<const DevicePiece*>(pieces_.data); }
-    std::int64_t count() const { return count_; }
+    const DevicePiece* data(int group = 0) const {
+        return reinterpret_cast<const DevicePiece*>(pieces_.data) + begins_[static_cast<std::size_t>(group)];
+    }
+    std::int64_t count(int group = 0) const {
+        return begins_[static_cast<std::size_t>(group) + 1] - begins_[static_cast<std::size_t>(group)];
+    }
 
   private:
-    std::int64_t count_;
+    std::vector<std::int64_t> begins_;  ///< as PieceGroups::begins
     Tensor pieces_;
 };
 

@@ -51,6 +51,9 @@ Optimizer::Optimizer(std::unique_ptr<UpdateRule> rule, Share share, Arena& arena
     : rule_(std::move(rule)), agreement_(share.agreement) {
     tensors_.slices = std::move(share.owned);
     tensors_.counted = std::move(share.counted);
+    tensors_.groups = std::move(share.groups);
+    TERA_CHECK(tensors_.groups.of.empty() || tensors_.groups.of.size() == tensors_.slices.size(),
+               tensors_.groups.of.size(), " groups of ", tensors_.slices.size(), " slices");
     const std::size_t kinds = rule_->states().size();
     TERA_CHECK(kinds <= UpdateBlock<float>::max_states, kinds, " states");
     tensors_.states.resize(kinds);
@@ -88,11 +91,14 @@ void Optimizer::measure(const Exec& exec) {
     measured_ = true;
 }
 
-void Optimizer::step(const Exec& exec, const StepArgs& args) {
+void Optimizer::step(const Exec& exec, const StepArgs& args, const std::function<void(int group)>& updated) {
     TERA_CHECK(!stepped_, "the step before was not finished");
     TERA_CHECK(measured_ || (args.clip_norm <= 0 && !args.skip_not_finite), "gradients were not measured");
     rule_->begin_step(steps_ + 1);
-    backend_->step(exec, *rule_, args, measured_);
+    for (int group = 0; group < tensors_.groups.count; ++group) {
+        backend_->step(exec, *rule_, args, measured_, group);
+        if (updated) updated(group);
+    }
     if (args.zero_grad)
         for (const ParamSlice& s : tensors_.slices) s.param->grad_is_old = s.param->grad_by_product;
     stepped_ = true;

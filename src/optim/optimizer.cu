@@ -1,5 +1,5 @@
-// The update of all parameters in one launch: a table of pieces says which elements a block of threads works on. Each
-// element is read once and written once, four at a time, so the kernel moves at the speed of memory.
+// The update of a group of parameters in one launch: a table of pieces says which elements a block of threads works on.
+// Each element is read once and written once, four at a time, so the kernel moves at the speed of memory.
 #include "core/readback.h"
 #include "core/transfer.h"
 #include "ops/cuda_types.cuh"
@@ -212,7 +212,7 @@ class CudaOptimizer final : public OptimizerBackend {
     CudaOptimizer(const OptimizerTensors& tensors, Arena& arena, const Exec& exec)
         : tensors_(tensors),
           measuring_(grads_of(tensors.counted), arena, exec),
-          pieces_(tensors.main, arena, exec),
+          pieces_(tensors.main, arena, exec, tensors.groups),
           table_(arena.tensor(DType::u8, {static_cast<std::int64_t>(tensors.slices.size() * sizeof(DeviceParam))})),
           found_(sizeof(RanksMeasured), exec.gpu) {
         for (const Tensor& t : tensors.main)
@@ -225,13 +225,14 @@ class CudaOptimizer final : public OptimizerBackend {
         return RanksMeasured::sums(measuring_.result().data, Device::cuda);
     }
     void agreed(const Exec& exec) override { found_.start(exec, measuring_.result()); }
-    void step(const Exec& exec, const UpdateRule& rule, const StepArgs& args, bool measured) override;
+    void step(const Exec& exec, const UpdateRule& rule, const StepArgs& args, bool measured, int group) override;
     GradStats grads() override;
 
   private:
     void upload_table(const Exec& exec);
     template <class T>
-    void launch(const Exec& exec, const RuleNumbers& numbers, const StepArgs& args, const RanksMeasured* grads) const;
+    void launch(const Exec& exec, const RuleNumbers& numbers, const StepArgs& args, const RanksMeasured* grads,
+                int group) const;
 
     const OptimizerTensors& tensors_;
     CudaMeasure measuring_;
@@ -271,23 +272,23 @@ void CudaOptimizer::upload_table(const Exec& exec) {
 
 template <class T>
 void CudaOptimizer::launch(const Exec& exec, const RuleNumbers& numbers, const StepArgs& args,
-                           const RanksMeasured* grads) const {
+                           const RanksMeasured* grads, int group) const {
     const auto* params = reinterpret_cast<const DeviceParam*>(table_.data);
     with_formula<T>(numbers, [&](auto formula) {
-        update_kernel<T><<<static_cast<unsigned>(pieces_.count()), threads, 0, exec.gpu->stream>>>(
-            pieces_.data(), params, grads, args, formula);
+        update_kernel<T><<<static_cast<unsigned>(pieces_.count(group)), threads, 0, exec.gpu->stream>>>(
+            pieces_.data(group), params, grads, args, formula);
     });
     TERA_LAUNCHED();
 }
 
-void CudaOptimizer::step(const Exec& exec, const UpdateRule& rule, const StepArgs& args, bool measured) {
-    if (pieces_.count() == 0) return;
+void CudaOptimizer::step(const Exec& exec, const UpdateRule& rule, const StepArgs& args, bool measured, int group) {
+    if (pieces_.count(group) == 0) return;
     if (decoupled_ != tensors_.decoupled) upload_table(exec);
     const auto* grads = measured ? reinterpret_cast<const RanksMeasured*>(measuring_.result().data) : nullptr;
     if (tensors_.main[0].dtype == DType::f64)
-        launch<double>(exec, rule.numbers(), args, grads);
+        launch<double>(exec, rule.numbers(), args, grads, group);
     else
-        launch<float>(exec, rule.numbers(), args, grads);
+        launch<float>(exec, rule.numbers(), args, grads, group);
 }
 
 }  // namespace

@@ -16,6 +16,7 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <memory>
 #include <string>
 #include <vector>
@@ -43,6 +44,7 @@ struct OptimizerTensors {
     std::vector<Tensor> main;
     std::vector<std::vector<Tensor>> states;  ///< [state][slice]
     std::vector<char> decoupled;              ///< takes StepArgs::decoupled_lr
+    SliceGroups groups;                       ///< of the slices
     std::vector<ParamSlice> counted;          ///< what measure looks at
 };
 
@@ -66,17 +68,20 @@ class Optimizer {
     /// Main weights are cloned from the parameters' values; memory for them and the state comes from `arena`.
     Optimizer(std::unique_ptr<UpdateRule> rule, const std::vector<Param*>& params, Arena& arena, const Exec& exec);
     /// On several ranks: this one updates `owned` and looks at the gradients of `counted`; what all ranks of
-    /// `agreement` (null: only this one) see is added up, and all of them clip and skip alike.
+    /// `agreement` (null: only this one) see is added up, and all of them clip and skip alike. A step updates `owned`
+    /// group by group.
     struct Share {
         std::vector<ParamSlice> owned, counted;
         Comm* agreement = nullptr;
+        SliceGroups groups = {};
     };
     Optimizer(std::unique_ptr<UpdateRule> rule, Share share, Arena& arena, const Exec& exec);
     ~Optimizer();
 
     void measure(const Exec& exec);
-    /// t of this step is steps() + 1. finish() must follow before the next.
-    void step(const Exec& exec, const StepArgs& args);
+    /// t of this step is steps() + 1. finish() must follow before the next. `updated` (may be empty) is called for each
+    /// group, in their order, when its update has been enqueued and that of the next has not; also if none is made.
+    void step(const Exec& exec, const StepArgs& args, const std::function<void(int group)>& updated = {});
     /// Counts the step unless it was skipped.
     StepResult finish(const Exec& exec);
 

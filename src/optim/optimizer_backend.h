@@ -13,8 +13,8 @@ class OptimizerBackend {
     /// Returns the sums of this rank that may be added to those of others (RanksMeasured::sums) before agreed() comes.
     virtual Tensor measure(const Exec& exec) = 0;
     virtual void agreed(const Exec& exec) = 0;
-    /// `measured`: measure() was called for this step.
-    virtual void step(const Exec& exec, const UpdateRule& rule, const StepArgs& args, bool measured) = 0;
+    /// Updates one group. `measured`: measure() was called for this step.
+    virtual void step(const Exec& exec, const UpdateRule& rule, const StepArgs& args, bool measured, int group) = 0;
     /// What measure() found, after agreed().
     virtual GradStats grads() = 0;
 };

@@ -1,7 +1,6 @@
 #include <algorithm>
 #include <cstring>
 
-#include "ops/convert.h"
 #include "optim/optimizer_backend.h"
 #include "optim/pieces.h"
 
@@ -32,37 +31,40 @@ const T* grad_as(const Tensor& grad, std::int64_t begin, std::int64_t n, T* buff
 class CpuOptimizer final : public OptimizerBackend {
   public:
     explicit CpuOptimizer(const OptimizerTensors& tensors)
-        : tensors_(tensors), pieces_(cut_into_pieces(tensors.main)) {}
+        : tensors_(tensors), pieces_(cut_into_pieces(tensors.main, tensors.groups)) {}
 
     Tensor measure(const Exec& exec) override {
         found_ = RanksMeasured(measure_tensors(exec, grads_of(tensors_.counted)));
         return RanksMeasured::sums(reinterpret_cast<std::byte*>(&found_), Device::cpu);
     }
     void agreed(const Exec&) override { grads_ = grad_stats(found_, tensors_.counted); }
-    void step(const Exec& exec, const UpdateRule& rule, const StepArgs& args, bool measured) override;
+    void step(const Exec& exec, const UpdateRule& rule, const StepArgs& args, bool measured, int group) override;
     GradStats grads() override { return grads_; }
 
   private:
+    void zero_grad(std::int64_t tensor, std::int64_t begin, std::int64_t end) const;
     template <class T>
     void step_piece(const Piece& piece, const UpdateRule& rule, const StepArgs& args, double factor) const;
 
     const OptimizerTensors& tensors_;
-    std::vector<Piece> pieces_;
+    PieceGroups pieces_;
     RanksMeasured found_;
     GradStats grads_;
 };
 
-void CpuOptimizer::step(const Exec& exec, const UpdateRule& rule, const StepArgs& args, bool measured) {
+void CpuOptimizer::step(const Exec& exec, const UpdateRule& rule, const StepArgs& args, bool measured, int group) {
+    const std::int64_t* const range = &pieces_.begins[static_cast<std::size_t>(group)];
+    const auto for_pieces = [&](auto f) {
+        exec.pool->run(range[1] - range[0],
+                       [&](std::int64_t i) { f(pieces_.pieces[static_cast<std::size_t>(range[0] + i)]); });
+    };
     if (args.skip_not_finite && !grads_.finite()) {
-        if (args.zero_grad)
-            for (const ParamSlice& s : tensors_.slices)
-                if (!s.param->grad_by_product) ops::fill_zero(exec, s.grad());
+        if (args.zero_grad) for_pieces([&](const Piece& p) { zero_grad(p.tensor, p.begin, p.end); });
         return;
     }
     double factor = args.grad_factor;
     if (measured) factor *= clip_factor(grads_.norm() * args.grad_factor, args.clip_norm);
-    exec.pool->run(static_cast<std::int64_t>(pieces_.size()), [&](std::int64_t i) {
-        const Piece& piece = pieces_[static_cast<std::size_t>(i)];
+    for_pieces([&](const Piece& piece) {
         if (tensors_.main[static_cast<std::size_t>(piece.tensor)].dtype == DType::f64)
             step_piece<double>(piece, rule, args, factor);
         else
@@ -70,12 +72,19 @@ void CpuOptimizer::step(const Exec& exec, const UpdateRule& rule, const StepArgs
     });
 }
 
+void CpuOptimizer::zero_grad(std::int64_t tensor, std::int64_t begin, std::int64_t end) const {
+    const ParamSlice& slice = tensors_.slices[static_cast<std::size_t>(tensor)];
+    if (slice.param->grad_by_product) return;
+    const Tensor grad = slice.grad();
+    const std::size_t size = size_of(grad.dtype);
+    std::memset(grad.data + static_cast<std::size_t>(begin) * size, 0, static_cast<std::size_t>(end - begin) * size);
+}
+
 template <class T>
 void CpuOptimizer::step_piece(const Piece& piece, const UpdateRule& rule, const StepArgs& args, double factor) const {
     const auto index = static_cast<std::size_t>(piece.tensor);
     const ParamSlice& slice = tensors_.slices[index];
     const Tensor value = slice.value(), grad = slice.grad();
-    const std::size_t grad_size = size_of(grad.dtype);
     UpdateBlock<T> block;
     block.lr = tensors_.decoupled[index] && args.decoupled_lr >= 0 ? args.decoupled_lr : args.lr;
     block.weight_decay = slice.param->weight_decay ? args.weight_decay : 0;
@@ -94,10 +103,7 @@ void CpuOptimizer::step_piece(const Piece& piece, const UpdateRule& rule, const 
             else if (value.dtype == DType::f16)
                 convert(value.ptr<f16_t>() + begin, block.weight, block.n);
         }
-        if (args.zero_grad && !slice.param->grad_by_product) {
-            std::memset(grad.data + static_cast<std::size_t>(begin) * grad_size, 0,
-                        static_cast<std::size_t>(block.n) * grad_size);
-        }
+        if (args.zero_grad) zero_grad(piece.tensor, begin, begin + block.n);
     }
 }
 

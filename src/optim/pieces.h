@@ -5,7 +5,7 @@
 #include <cstdint>
 #include <vector>
 
-#include "core/tensor.h"
+#include "nn/param.h"
 
 namespace tera {
 
@@ -17,5 +17,13 @@ struct Piece {
 constexpr std::int64_t piece_elements = 65536;
 
 std::vector<Piece> cut_into_pieces(const std::vector<Tensor>& tensors, std::int64_t elements = piece_elements);
+
+/// Pieces of tensors in groups, one group after the other.
+struct PieceGroups {
+    std::vector<Piece> pieces;
+    std::vector<std::int64_t> begins;  ///< of each group, and the end of the last
+};
+PieceGroups cut_into_pieces(const std::vector<Tensor>& tensors, const SliceGroups& groups,
+                            std::int64_t elements = piece_elements);
 
 }  // namespace tera

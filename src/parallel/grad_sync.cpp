@@ -61,26 +61,27 @@ GradSync::GradSync(const Mesh& mesh, const std::vector<Param*>& params, std::vec
         const std::int64_t n = b.grads.numel(), piece = distributed() ? n / ranks.size() : n;
         TERA_CHECK(!distributed() || piece * ranks.size() == n, b.grads.shape, " over ", ranks.size());
         const std::int64_t first = distributed() ? piece * ranks.rank() : 0;
-        progress_.push_back({.gathered = Lane::Mark(lane_)});
+        progress_.push_back({.to_come = b.params.size(), .gathered = Lane::Mark(lane_)});
         for (std::size_t i = 0; i < b.params.size(); ++i) {
             pieces[b.params[i]] = {first - b.begins[i], first - b.begins[i] + piece};
             buffer_of_[b.params[i]] = progress_.size() - 1;
             if (b.params[i]->tie != Param::Tie::none) progress_.back().deferred = true;
         }
     }
+    for (std::size_t i = buffers_.size(); i-- > 0;) {  // the model's first parameters are in the last
+        if (gathered_with_.empty() || (settings_.gather_in_update && gathers())) gathered_with_.emplace_back();
+        gathered_with_.back().push_back(i);
+        progress_[i].group = static_cast<int>(gathered_with_.size()) - 1;
+    }
+    groups_.count = static_cast<int>(gathered_with_.size());
     for (Param* p : params) {
         TERA_CHECK(p->sum_grad_over.has(Axis::dp) && p->sum_grad_over.has(Axis::cp), p->name);
         const auto [begin, end] = pieces.at(p);
-        for (const ParamSlice& s : within({{p, 0, p->value.numel()}}, begin, end)) owned_.push_back(s);
+        for (const ParamSlice& s : within({{p, 0, p->value.numel()}}, begin, end)) {
+            owned_.push_back(s);
+            groups_.of.push_back(progress_[buffer_of_.at(p)].group);
+        }
         for (const ParamSlice& s : within(counted_once(*p), begin, end)) counted_.push_back(s);
-    }
-    begin_step();
-}
-
-void GradSync::begin_step() {
-    for (std::size_t i = 0; i < buffers_.size(); ++i) {
-        progress_[i].to_come = buffers_[i].params.size();
-        progress_[i].reduced = false;
     }
 }
 
@@ -126,12 +127,16 @@ void GradSync::finish_gradients(const Exec& exec) {
     reduced_.wait(exec);
 }
 
-void GradSync::finish_step(const Exec& exec) {
-    begin_step();
-    if (!distributed() || group().size() == 1) return;
+void GradSync::updated(const Exec& exec, int number) {
+    const std::vector<std::size_t>& buffers = gathered_with_[static_cast<std::size_t>(number)];
+    for (const std::size_t i : buffers) {
+        progress_[i].to_come = buffers_[i].params.size();
+        progress_[i].reduced = false;
+    }
+    if (!gathers()) return;
     if (settings_.overlap_gather) lane_.follow(exec);
     const Exec where = settings_.overlap_gather ? lane_.on(exec) : exec;
-    for (std::size_t i = buffers_.size(); i-- > 0;) {  // the model's first parameters are in the last
+    for (const std::size_t i : buffers) {
         group().all_gather(where, piece_of(buffers_[i].values), buffers_[i].values);
         ops::fill_zero(exec, buffers_[i].grads);
         if (!settings_.overlap_gather) continue;

@@ -64,7 +64,7 @@ MemoryPlan plan_memory(const RunConfig& config, std::int64_t true_vocab, Workspa
     pipeline.train(work);
     const Exec exec = dry.ctx().temp;
     parts.sync().finish_gradients(exec);
-    parts.sync().finish_step(exec);
+    for (int group = 0; group < parts.sync().groups().count; ++group) parts.sync().updated(exec, group);
     pipeline.share(exec, sums);
     const std::map<std::string, Traffic> one_step = mesh.traffic();
     pipeline.evaluate({work.next, 1, sums});

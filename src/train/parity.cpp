@@ -75,15 +75,19 @@ class ParityRank {
           states_(Arena::Kind::real, engine.memory()),
           upload_(engine, held_micro_batches(shape(), mesh_.place().pp)) {
         build_model();
-        const GradSync::Settings settings{layout.distributed_optimizer, layout.overlap,
-                                          layout.overlap && layout.overlap_gather && layout.distributed_optimizer, 100};
+        const bool overlap_gather = layout.overlap && layout.overlap_gather && layout.distributed_optimizer;
+        const GradSync::Settings settings{.distributed_optimizer = layout.distributed_optimizer,
+                                          .overlap_reduce = layout.overlap,
+                                          .overlap_gather = overlap_gather,
+                                          .gather_in_update = overlap_gather && layout.gather_in_update,
+                                          .bucket = 100};
         sync_.emplace(mesh_, params_,
                       allocate_params(params_, weights_, DType::f64, DType::f64, GradSync::cut(layout.mesh, settings)),
                       settings, workspace_.engine(), workspace_.ctx().temp);
         init_params(params_, workspace_.ctx().temp, 1234);
         optimizer_.emplace(make_adam({.eps = 1e-5}),
-                           Optimizer::Share{sync_->owned(), sync_->counted(), &sync_->norm_group()}, states_,
-                           workspace_.ctx().temp);
+                           Optimizer::Share{sync_->owned(), sync_->counted(), &sync_->norm_group(), sync_->groups()},
+                           states_, workspace_.ctx().temp);
         pipeline_.emplace(Pipeline::Parts{chunks_, mesh_, workspace_, upload_, timers_, layout.group, sync_->observer(),
                                           layout.deferral, layout.ahead});
         mesh_.connect(layout.distributed_optimizer);
@@ -165,8 +169,9 @@ std::string ParityLayout::name() const {
     constexpr const char* kinds[] = {"", "_selective", "_uniform", "_block"};
     return cat("tp", mesh.tp, sequence_parallel ? "sp" : "", "_cp", mesh.cp,
                cp_comm == CpComm::all_gather ? "gathered" : "", "_dp", mesh.dp, distributed_optimizer ? "zero" : "",
-               overlap ? "_overlapped" : "", "_pp", mesh.pp, chunks > 1 ? cat("x", chunks) : "",
-               kinds[static_cast<int>(recompute.kind)], deferral ? cat("_deferred", *deferral) : "");
+               overlap ? "_overlapped" : "", gather_in_update ? "_in_update" : "", "_pp", mesh.pp,
+               chunks > 1 ? cat("x", chunks) : "", kinds[static_cast<int>(recompute.kind)],
+               deferral ? cat("_deferred", *deferral) : "");
 }
 
 void train_rank(const ParityTraining& training, const ParityLayout& layout, Comm& world, const Engine& engine,

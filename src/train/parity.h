@@ -18,9 +18,10 @@ struct ParityLayout {
     bool sequence_parallel = false;
     bool distributed_optimizer = false;
     bool overlap = false;  ///< gradients are reduced, and values gathered, in small buffers while others are computed
-    bool overlap_gather = true;  ///< else values are gathered after the step
-    bool tp_overlap = true;      ///< what tensor-parallel layers send in backward, beside computing
-    int chunks = 1;              ///< of each pipeline stage
+    bool overlap_gather = true;     ///< else values are gathered after the step
+    bool gather_in_update = false;  ///< begins for each buffer while the next is updated
+    bool tp_overlap = true;         ///< what tensor-parallel layers send in backward, beside computing
+    int chunks = 1;                 ///< of each pipeline stage
     std::optional<std::int64_t> first_stage_layers = {}, last_stage_layers = {};  ///< absent: as many as the others
     bool count_embedding = false, count_loss = false;  ///< as layers of the first and last stage
     RecomputeConfig recompute = {};

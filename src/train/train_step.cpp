@@ -87,14 +87,15 @@ StepOutcome TrainStep::run(const MicroBatchSource& next, std::int64_t micro_batc
     double factor = parts_.scaler ? parts_.scaler->inverse() : 1;  // of the scale that backward used
     if (settings_.per_token_loss) factor /= std::max(sum_over_dp(tokens), 1.0);
     parts_.timers.start("optimizer-inner-step", 1);
-    parts_.optimizer.step(exec, {.lr = rates.learning_rate,
-                                 .weight_decay = rates.weight_decay,
-                                 .grad_factor = factor,
-                                 .zero_grad = true,
-                                 .decoupled_lr = rates.decoupled_learning_rate,
-                                 .clip_norm = settings_.clip_grad,
-                                 .skip_not_finite = parts_.scaler.has_value() || settings_.check_for_nan});
-    parts_.sync.finish_step(exec);
+    parts_.optimizer.step(exec,
+                          {.lr = rates.learning_rate,
+                           .weight_decay = rates.weight_decay,
+                           .grad_factor = factor,
+                           .zero_grad = true,
+                           .decoupled_lr = rates.decoupled_learning_rate,
+                           .clip_norm = settings_.clip_grad,
+                           .skip_not_finite = parts_.scaler.has_value() || settings_.check_for_nan},
+                          [&](int group) { parts_.sync.updated(exec, group); });
     parts_.timers.stop("optimizer-inner-step");
 
     const StepResult result = parts_.optimizer.finish(exec);

@@ -118,9 +118,8 @@ void Trainer::join_ranks() {
     }
     if (config_.overlap_grad_reduce && engine_.device() == Device::cpu) {
         config_.notices.push_back(
-            "--overlap-grad-reduce, --overlap-param-gather: on CPUs a buffer is reduced when it is full, and nothing "
-            "is "
-            "computed meanwhile; the numbers are the same");
+            "--overlap-grad-reduce, --overlap-param-gather[-with-optimizer-step]: on CPUs a buffer is reduced when it "
+            "is full, and nothing is computed meanwhile; the numbers are the same");
     }
     if (engine_.device() != Device::cpu) gpu_world_ = make_nccl_comm(*options_.world, engine_, options_.progress);
     mesh_ = std::make_unique<Mesh>(mesh_shape_from(config_), gpu_world_ ? *gpu_world_ : *options_.world);

@@ -82,8 +82,11 @@ TrainingParts::TrainingParts(const RunConfig& config, std::int64_t true_vocab, W
         models_.push_back(std::make_unique<Decoder>(model, recompute_from(config), seed, slice, ranks));
         for (Param* p : params_of(*models_.back())) params_.push_back(p);
     }
-    const GradSync::Settings settings{config.use_distributed_optimizer, config.overlap_grad_reduce,
-                                      config.overlap_param_gather, config.ddp_bucket_size.value_or(0)};
+    const GradSync::Settings settings{.distributed_optimizer = config.use_distributed_optimizer,
+                                      .overlap_reduce = config.overlap_grad_reduce,
+                                      .overlap_gather = config.overlap_param_gather,
+                                      .gather_in_update = config.overlap_param_gather_with_optimizer_step,
+                                      .bucket = config.ddp_bucket_size.value_or(0)};
     sync_ = std::make_unique<GradSync>(mesh, params_,
                                        allocate_params(params_, weights_arena_, value_dtype_from(config),
                                                        grad_dtypes_from(config), GradSync::cut(mesh.shape(), settings)),
@@ -97,10 +100,11 @@ TrainingParts::TrainingParts(const RunConfig& config, std::int64_t true_vocab, W
     for (const Param* p : params_) built += p->full_shape.numel();
     TERA_CHECK(built == asked, "parameters built and asked for: ", built, ", ", asked);
     Comm& agreement = sync_->norm_group();
-    optimizer_ = std::make_unique<Optimizer>(
-        update_rule_from(config),
-        Optimizer::Share{sync_->owned(), sync_->counted(), agreement.size() > 1 ? &agreement : nullptr},
-        optimizer_arena_, exec);
+    optimizer_ =
+        std::make_unique<Optimizer>(update_rule_from(config),
+                                    Optimizer::Share{sync_->owned(), sync_->counted(),
+                                                     agreement.size() > 1 ? &agreement : nullptr, sync_->groups()},
+                                    optimizer_arena_, exec);
     optimizer_->draw_main(exec, seed);
     if (config.decoupled_lr) {
         std::vector<const Param*> chosen;

@@ -140,6 +140,7 @@ VerifyPlan plan_verification(const RunConfig& config) {
     layout.distributed_optimizer = config.use_distributed_optimizer;
     layout.overlap = config.overlap_grad_reduce;
     layout.overlap_gather = config.overlap_param_gather;
+    layout.gather_in_update = config.overlap_param_gather_with_optimizer_step;
     layout.tp_overlap = config.async_tensor_model_parallel_allreduce;
     layout.chunks = static_cast<int>(config.virtual_pipeline_model_parallel_size.value_or(1));
     layout.first_stage_layers = config.decoder_first_pipeline_num_layers;

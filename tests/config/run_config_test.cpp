@@ -310,6 +310,13 @@ TEST(RunConfigRefuse, Layouts) {
         "--microbatch-group-size-per-virtual-pipeline-stage 1",
         {"--microbatch-group-size-per-virtual-pipeline-stage 1", "at least 2"}, 2);
     refuses("--overlap-param-gather", {"--use-distributed-optimizer"});
+    const std::string in_step = "--overlap-param-gather-with-optimizer-step";
+    refuses(in_step, {in_step.c_str(), "--use-distributed-optimizer and --overlap-param-gather"});
+    refuses(in_step + " --use-distributed-optimizer --overlap-grad-reduce",
+            {in_step.c_str(), "--overlap-param-gather"});
+    refuses(in_step + " --overlap-param-gather --overlap-grad-reduce", {"--use-distributed-optimizer"});
+    EXPECT_TRUE(valid(in_step + " --use-distributed-optimizer --overlap-grad-reduce --overlap-param-gather")
+                    .overlap_param_gather_with_optimizer_step);
     const std::string full = "--recompute-granularity full --recompute-method uniform --recompute-num-layers 1 ";
     refuses("--distribute-saved-activations " + full, {"needs tensor parallelism"});
     refuses("--distribute-saved-activations " + full + "--tensor-model-parallel-size 2 --sequence-parallel",

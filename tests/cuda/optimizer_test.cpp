@@ -178,6 +178,33 @@ TEST(CudaOptimizerMore, the_same_bits_twice) {
     for (std::size_t i = 0; i < runs.size() / 2; ++i) EXPECT_EQ(runs[i], runs[i + runs.size() / 2]);
 }
 
+TEST(CudaOptimizerMore, groups_give_the_same_bits_as_all_at_once) {
+    NEED_GPU();
+    std::vector<std::vector<double>> runs;
+    for (const SliceGroups& groups : {SliceGroups{}, SliceGroups{4, {3, 0, 3, 1, 0, 1, 3}}}) {
+        Twins t({DType::bf16, DType::f32}, rules[0]);
+        const auto all = whole_slices(Twins::list(t.gpu));
+        t.on_gpu = std::make_unique<Optimizer>(rules[0].make(), Optimizer::Share{all, all, nullptr, groups}, t.g.store,
+                                               t.g.ctx.temp);
+        std::vector<int> told;
+        for (const float bad : {0.0f, INFINITY, 0.0f}) {
+            t.fill_grads(2);
+            t.set_grad(1, 5, bad);
+            t.on_gpu->measure(t.g.ctx.temp);
+            t.on_gpu->step(t.g.ctx.temp, {.lr = 1e-2, .clip_norm = 1, .skip_not_finite = true},
+                           [&](int group) { told.push_back(group); });
+            EXPECT_EQ(t.on_gpu->finish(t.g.ctx.temp).skipped, bad != 0);
+            for (const auto& p : t.gpu) runs.push_back(t.g.down(p->grad));
+        }
+        ASSERT_EQ(told.size(), 3 * static_cast<std::size_t>(groups.count));
+        for (std::size_t i = 0; i < told.size(); ++i) EXPECT_EQ(told[i], static_cast<int>(i) % groups.count);
+        for (const auto& p : t.gpu) runs.push_back(t.g.down(p->value));
+        for (auto& o : t.on_gpu->state()) runs.push_back(t.g.down(o.tensor));
+        t.g.expect_sentinels();
+    }
+    for (std::size_t i = 0; i < runs.size() / 2; ++i) EXPECT_EQ(runs[i], runs[i + runs.size() / 2]);
+}
+
 TEST(CudaOptimizerMore, norms_and_copies) {
     NEED_GPU();
     Twins t({DType::bf16, DType::f32}, rules[0]);

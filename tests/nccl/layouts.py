@@ -45,6 +45,7 @@ LAYOUTS = [
     ("dp2", 2, ""),
     ("dp2 zero", 2, ZERO),
     ("dp2 zero overlapped", 2, f"{ZERO} {OVERLAP}"),
+    ("dp2 zero overlapped, also with the update", 2, f"{ZERO} {OVERLAP} --overlap-param-gather-with-optimizer-step"),
     ("tp4 sp", 4, f"{TP} 4 {SP}"),
     ("pp4 tied", 4, f"{PP} 4"),
     ("pp4 untied", 4, f"{PP} 4 {UNTIED}"),

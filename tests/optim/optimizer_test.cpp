@@ -312,6 +312,73 @@ TEST(Optimizer, RanksAddUpWhatTheyFindAndSkipAlike) {
     });
 }
 
+/// The first and last parameter are in group 2, the second is in 0, and this rank has nothing of group 1.
+Optimizer::Share in_groups(const ParamSet& set) {
+    return {whole_slices(set.list()), whole_slices(set.list()), nullptr, {3, {2, 0, 2}}};
+}
+
+TEST(Optimizer, GroupsGiveTheSameBitsAsAllAtOnce) {
+    for (DType dtype : {DType::f64, DType::f32, DType::bf16}) {
+        ParamSet together, apart;
+        build(together, dtype, acc_dtype(dtype));
+        build(apart, dtype, acc_dtype(dtype));
+        Exec exec{Device::cpu, &together.arena(), &test_pool()};
+        Optimizer a(make_adam({}), together.list(), together.arena(), exec);
+        Optimizer b(make_adam({}), in_groups(apart), apart.arena(), exec);
+        run_steps(together, a, exec, 3);
+        run_steps(apart, b, exec, 3);
+        for (std::size_t i = 0; i < together.list().size(); ++i) {
+            EXPECT_TRUE(same_bits(together.list()[i]->value, apart.list()[i]->value)) << together.list()[i]->name;
+            EXPECT_TRUE(same_bits(together.list()[i]->grad, apart.list()[i]->grad)) << together.list()[i]->name;
+        }
+        ASSERT_EQ(a.state().size(), b.state().size());
+        for (std::size_t i = 0; i < a.state().size(); ++i) {
+            EXPECT_EQ(a.state()[i].param, b.state()[i].param);
+            EXPECT_TRUE(same_bits(a.state()[i].tensor, b.state()[i].tensor)) << a.state()[i].kind;
+        }
+    }
+}
+
+TEST(Optimizer, GroupsAreToldOfOneAfterTheOther) {
+    ParamSet set;
+    build(set, DType::bf16, DType::f32);
+    Exec exec{Device::cpu, &set.arena(), &test_pool()};
+    Optimizer optimizer(make_sgd(0), in_groups(set), set.arena(), exec);
+    std::vector<std::vector<double>> before;
+    for (const Param* p : set.list()) before.push_back(values_of(p->value));
+    const auto step = [&](double grad) {
+        std::vector<std::string> seen;
+        for (Param* p : set.list()) fill(p->grad, std::vector<double>(static_cast<std::size_t>(p->grad.numel()), grad));
+        optimizer.measure(exec);
+        optimizer.step(exec, {.lr = 1, .skip_not_finite = true}, [&](int group) {
+            std::string now = cat(group, ":");
+            for (std::size_t i = 0; i < before.size(); ++i) {
+                const Param& p = *set.list()[i];
+                now += values_of(p.value) == before[i] ? " old" : " new";
+                now += values_of(p.grad)[7] == 0 ? "" : "+grad";
+            }
+            seen.push_back(now);
+        });
+        EXPECT_EQ(optimizer.finish(exec).skipped, !std::isfinite(grad));
+        return seen;
+    };
+    EXPECT_EQ(step(INFINITY),
+              (std::vector<std::string>{"0: old+grad old old+grad", "1: old+grad old old+grad", "2: old old old"}));
+    EXPECT_EQ(step(1),
+              (std::vector<std::string>{"0: old+grad new old+grad", "1: old+grad new old+grad", "2: new new new"}));
+}
+
+TEST(Optimizer, GroupsThatAreNotThereAreErrors) {
+    ParamSet set;
+    build(set, DType::f32, DType::f32);
+    Exec exec{Device::cpu, &set.arena(), &test_pool()};
+    for (const SliceGroups& groups : {SliceGroups{2, {0, 1, 2}}, SliceGroups{2, {0, 1}}}) {
+        Optimizer::Share share = in_groups(set);
+        share.groups = groups;
+        EXPECT_THROW(Optimizer(make_sgd(0), share, set.arena(), exec), Error);
+    }
+}
+
 TEST(Optimizer, CallsOutOfOrderAreErrors) {
     ParamSet set;
     build(set, DType::f32, DType::f32);

@@ -54,6 +54,7 @@ TEST_P(ParityOfAll, every_option) {
                                       .sequence_parallel = sp,
                                       .distributed_optimizer = zero,
                                       .overlap = recompute == Kind::selective || recompute == Kind::block,
+                                      .gather_in_update = recompute == Kind::block,
                                       .chunks = m.chunks,
                                       .recompute = {recompute, 1}};
                         if (m.pp > 1 && zero) layout.deferral = recompute == Kind::uniform ? 3 : 0;

@@ -180,6 +180,22 @@ TEST(Parity, overlapped_reductions) {
     }
 }
 
+TEST(Parity, a_buffer_is_gathered_while_the_next_is_updated) {
+    expect_parity({.model = gpt()},
+                  {.mesh = {.dp = 2}, .distributed_optimizer = true, .overlap = true, .gather_in_update = true});
+    expect_parity({.model = llama()}, {.mesh = {.tp = 2, .cp = 2, .dp = 2},
+                                       .sequence_parallel = true,
+                                       .distributed_optimizer = true,
+                                       .overlap = true,
+                                       .gather_in_update = true});
+    for (const int chunks : {1, 2})  // tied over the stages: a buffer apart
+        expect_parity({.model = deeper(gpt(), 4)}, {.mesh = {.dp = 2, .pp = 2},
+                                                    .distributed_optimizer = true,
+                                                    .overlap = true,
+                                                    .gather_in_update = true,
+                                                    .chunks = chunks});
+}
+
 TEST(Parity, only_gradients_overlap_or_nothing_of_tensor_parallel_layers) {
     expect_parity({.model = gpt()}, {.mesh = {.tp = 2, .dp = 2},
                                      .sequence_parallel = true,

@@ -148,7 +148,14 @@ TEST(Verify, a_small_part_of_a_head_that_is_rotated_is_still_some) {
 TEST(Verify, what_overlaps_is_what_the_flags_say) {
     const std::string zero = gpt + "--use-distributed-optimizer --overlap-grad-reduce ";
     EXPECT_FALSE(plan_verification(config_of(zero, 2)).layout.overlap_gather);
-    EXPECT_TRUE(plan_verification(config_of(zero + "--overlap-param-gather", 2)).layout.overlap_gather);
+    const ParityLayout gathers = plan_verification(config_of(zero + "--overlap-param-gather", 2)).layout;
+    EXPECT_TRUE(gathers.overlap_gather);
+    EXPECT_FALSE(gathers.gather_in_update);
+    const VerifyPlan in_update =
+        plan_verification(config_of(zero + "--overlap-param-gather --overlap-param-gather-with-optimizer-step", 2));
+    EXPECT_TRUE(in_update.layout.gather_in_update);
+    EXPECT_NE(in_update.layout.name(), gathers.name());
+    EXPECT_EQ(verify_layout(in_update).first_difference, "");
     EXPECT_TRUE(plan_verification(config_of(gpt, 2)).layout.tp_overlap);
     EXPECT_FALSE(plan_verification(config_of(gpt + "--no-async-tensor-model-parallel-allreduce", 2)).layout.tp_overlap);
 }

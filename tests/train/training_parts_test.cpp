@@ -3,6 +3,7 @@
 
 #include <gtest/gtest.h>
 
+#include "comm/thread_comm.h"
 #include "config/run_config.h"
 #include "support/words.h"
 #include "train/memory_plan.h"
@@ -10,13 +11,13 @@
 namespace tera {
 namespace {
 
-RunConfig config_of(const std::vector<std::string>& more) {
+RunConfig config_of(const std::vector<std::string>& more, int ranks = 1) {
     std::vector<std::string> all = words(
         "--num-layers 2 --hidden-size 32 --num-attention-heads 4 --seq-length 16 --max-position-embeddings 16 "
         "--micro-batch-size 2 --train-iters 5 --lr 1e-3");
     all.insert(all.end(), more.begin(), more.end());
     RunConfig config = parse_run_config(ModelKind::gpt, all, {});
-    validate_and_derive(config, 1);
+    validate_and_derive(config, ranks);
     config.padded_vocab_size = 128;
     return config;
 }
@@ -48,6 +49,23 @@ TEST(TrainingParts, ADryRunCountsWhatARealOneTakes) {
     EXPECT_LE(parts.held_bytes(), plan.weights + plan.optimizer + 2 * page);
     const TrainingParts grown(config, 100, real);
     EXPECT_GT(grown.held_bytes(), parts.held_bytes());
+}
+
+TEST(TrainingParts, BuffersAreUpdatedOneAfterTheOtherIfAsked) {
+    const std::string overlapped =
+        "--use-distributed-optimizer --overlap-grad-reduce --overlap-param-gather --ddp-bucket-size 5000";
+    const std::string in_step = overlapped + " --overlap-param-gather-with-optimizer-step";
+    run_on_threads(2, [&](Comm& world) {
+        const Mesh mesh({.dp = 2}, world);
+        const auto groups = [&](const std::string& flags) {
+            ThreadPool pool(1);
+            const Engine engine;
+            Workspace real(engine, pool);
+            return TrainingParts(config_of(words(flags), 2), 100, real, {}, mesh).sync().groups().count;
+        };
+        EXPECT_EQ(groups(overlapped), 1);
+        EXPECT_GT(groups(in_step), 3);
+    });
 }
 
 TEST(MemoryPlan, SpeaksOfPowersOfTwo) {
