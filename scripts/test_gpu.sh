@@ -54,7 +54,11 @@ sharded() {
 stage_ops() { sharded 6 "$logs/ops" "$build/tests/test_cuda"; }
 stage_train() { "$build/tests/test_train" --gtest_filter='TrainerOnGpu*:*Gpu*:*Golden*cuda*:PlanOf*'; }
 stage_nccl() { "$build/tests/test_nccl"; }
-stage_layouts() { python3 tests/nccl/layouts.py "$build/teratron" --at-once 3; }
+stage_layouts() {
+    local how=(--at-once 3)  # ranks take turns on a GPU, unless there is the multi-process service
+    if command -v nvidia-cuda-mps-control >/dev/null; then how=(--mps); fi
+    python3 tests/nccl/layouts.py "$build/teratron" "${how[@]}"
+}
 stage_failures() {
     python3 tests/nccl/failures.py "$build/teratron" --rounds "${TERA_FAILURE_ROUNDS:-3}" --at-once 3
 }

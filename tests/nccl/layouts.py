@@ -1,10 +1,12 @@
 #!/usr/bin/env python3
 """Trains a small GPT on GPUs in every kind of layout and holds it against one rank.
 
-    python3 tests/nccl/layouts.py build/teratron [--only WORD] [--ranks N] [--steps 20] [--dtypes f32,bf16] [--at-once 1]
+    python3 tests/nccl/layouts.py build/teratron [--only WORD] [--ranks N] [--steps 20] [--dtypes f32,bf16] [--mps]
+                                  [--at-once 1]
 
 Ranks share the GPUs there are (launch local --share-gpus). They take turns on a GPU, and each collective costs some
-milliseconds; under CUDA's multi-process service (nvidia-cuda-mps-control -d) they run side by side. For each layout:
+milliseconds; with --mps they run side by side, under a multi-process service of CUDA's that is started and ended here.
+For each layout:
   losses    of every step, and norms of gradients, against one rank: the largest relative difference and its bound
   volume    what NCCL itself says it carried (its own log of calls) against `teratron plan`, to the byte
   memory    what `teratron plan` says of each stage, and the most that its ranks had taken
@@ -14,10 +16,12 @@ Exits with 1 if a bound is not kept.
 
 import argparse
 import concurrent.futures
+import contextlib
 import json
 import os
 import pathlib
 import re
+import shutil
 import signal
 import subprocess
 import sys
@@ -46,6 +50,7 @@ LAYOUTS = [
     ("dp2 zero", 2, ZERO),
     ("dp2 zero overlapped", 2, f"{ZERO} {OVERLAP}"),
     ("dp2 zero overlapped, also with the update", 2, f"{ZERO} {OVERLAP} --overlap-param-gather-with-optimizer-step"),
+    ("dp2 zero gathered in the update", 2, f"{ZERO} {OVERLAP} --overlap-param-gather-with-optimizer-step"),
     ("tp4 sp", 4, f"{TP} 4 {SP}"),
     ("pp4 tied", 4, f"{PP} 4"),
     ("pp4 untied", 4, f"{PP} 4 {UNTIED}"),
@@ -63,7 +68,8 @@ LAYOUTS = [
      f"{TP} 2 {SP} {ZERO} --recompute-granularity full --recompute-method uniform --recompute-num-layers 1"),
     ("tp2 sp, dp2 zero overlapped", 4, f"{TP} 2 {SP} {ZERO} {OVERLAP}"),
 ]
-TIMELINES = {"tp2", "tp2 sp", "pp2 interleaved", "pp2 interleaved, ahead at the ends", "cp2", "dp2", "dp2 zero", "dp2 zero overlapped"}
+TIMELINES = {"tp2", "tp2 sp", "pp2 interleaved", "pp2 interleaved, ahead at the ends", "cp2", "dp2", "dp2 zero",
+             "dp2 zero overlapped", "dp2 zero gathered in the update"}
 # Largest relative difference of a loss and of a norm of gradients in 20 steps.
 BOUNDS = {"f32": (1e-4, 1e-2), "bf16": (5e-3, 5e-2)}
 # Bytes of an element, by the number NCCL gives its type.
@@ -100,6 +106,24 @@ def train(binary, flags, ranks, folder, steps, timeline=False):
         raise RuntimeError(f"exit code {code}:\n" + "\n".join(text.splitlines()[-15:]))
     rows = [json.loads(line) for line in metrics.read_text().splitlines()]
     return [row for row in rows if "lm_loss" in row], text
+
+
+@contextlib.contextmanager
+def multi_process_service(wanted):
+    """For processes started in the scope."""
+    if not wanted:
+        yield
+        return
+    with tempfile.TemporaryDirectory() as folder:
+        os.environ.update(CUDA_MPS_PIPE_DIRECTORY=folder, CUDA_MPS_LOG_DIRECTORY=folder)
+        control = "nvidia-cuda-mps-control"
+        subprocess.run([control, "-d"], check=True)
+        try:
+            yield
+        finally:
+            subprocess.run([control], input="quit\n", text=True, stdout=subprocess.DEVNULL, check=False)
+            for name in ["CUDA_MPS_PIPE_DIRECTORY", "CUDA_MPS_LOG_DIRECTORY"]:
+                del os.environ[name]
 
 
 def difference(a, b):
@@ -194,24 +218,7 @@ def hold_against_one(options, dtype, layout, one, root):
     return text, ok and same and fits
 
 
-def main():
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("binary")
-    parser.add_argument("--only", default="")
-    parser.add_argument("--ranks", type=int, help="only layouts of so many")
-    parser.add_argument("--device", default="cuda")
-    parser.add_argument("--steps", type=int, default=20)
-    parser.add_argument("--dtypes", default="f32,bf16")
-    parser.add_argument("--at-once", type=int, default=1, help="so many runs beside each other")
-    parser.add_argument("--keep", default="", help="folder for the outputs")
-    options = parser.parse_args()
-    wanted = [layout for layout in LAYOUTS if options.only in layout[0] and layout[1] == (options.ranks or layout[1])]
-    unknown = set(options.dtypes.split(",")) - BOUNDS.keys()
-    if not os.access(options.binary, os.X_OK) or not wanted or unknown:
-        print("layouts.py: " + (f"no layout has '{options.only}' in its name" if not wanted else
-                                f"no number format {', '.join(unknown)}; there are {', '.join(BOUNDS)}" if unknown else
-                                f"{options.binary} is not a program; build it with scripts/build.sh"), file=sys.stderr)
-        return 2
+def hold_all(options, wanted):
     root = pathlib.Path(options.keep or tempfile.mkdtemp())
     wrong = 0
     for dtype in options.dtypes.split(","):
@@ -235,6 +242,32 @@ def main():
                 wrong += not good
                 print(text, flush=True)
     return 1 if wrong else 0
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("binary")
+    parser.add_argument("--only", default="")
+    parser.add_argument("--ranks", type=int, help="only layouts of so many")
+    parser.add_argument("--device", default="cuda")
+    parser.add_argument("--steps", type=int, default=20)
+    parser.add_argument("--dtypes", default="f32,bf16")
+    parser.add_argument("--at-once", type=int, default=1, help="so many runs beside each other")
+    parser.add_argument("--mps", action="store_true", help="under CUDA's multi-process service")
+    parser.add_argument("--keep", default="", help="folder for the outputs")
+    options = parser.parse_args()
+    wanted = [layout for layout in LAYOUTS if options.only in layout[0] and layout[1] == (options.ranks or layout[1])]
+    unknown = set(options.dtypes.split(",")) - BOUNDS.keys()
+    if not os.access(options.binary, os.X_OK) or not wanted or unknown:
+        print("layouts.py: " + (f"no layout has '{options.only}' in its name" if not wanted else
+                                f"no number format {', '.join(unknown)}; there are {', '.join(BOUNDS)}" if unknown else
+                                f"{options.binary} is not a program; build it with scripts/build.sh"), file=sys.stderr)
+        return 2
+    if options.mps and not shutil.which("nvidia-cuda-mps-control"):
+        print("layouts.py: nvidia-cuda-mps-control is not there; leave out --mps", file=sys.stderr)
+        return 2
+    with multi_process_service(options.mps):
+        return hold_all(options, wanted)
 
 
 if __name__ == "__main__":
