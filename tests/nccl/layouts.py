@@ -50,7 +50,6 @@ LAYOUTS = [
     ("dp2 zero", 2, ZERO),
     ("dp2 zero overlapped", 2, f"{ZERO} {OVERLAP}"),
     ("dp2 zero overlapped, also with the update", 2, f"{ZERO} {OVERLAP} --overlap-param-gather-with-optimizer-step"),
-    ("dp2 zero gathered in the update", 2, f"{ZERO} {OVERLAP} --overlap-param-gather-with-optimizer-step"),
     ("tp4 sp", 4, f"{TP} 4 {SP}"),
     ("pp4 tied", 4, f"{PP} 4"),
     ("pp4 untied", 4, f"{PP} 4 {UNTIED}"),
@@ -69,7 +68,7 @@ LAYOUTS = [
     ("tp2 sp, dp2 zero overlapped", 4, f"{TP} 2 {SP} {ZERO} {OVERLAP}"),
 ]
 TIMELINES = {"tp2", "tp2 sp", "pp2 interleaved", "pp2 interleaved, ahead at the ends", "cp2", "dp2", "dp2 zero",
-             "dp2 zero overlapped", "dp2 zero gathered in the update"}
+             "dp2 zero overlapped", "dp2 zero overlapped, also with the update"}
 # Largest relative difference of a loss and of a norm of gradients in 20 steps.
 BOUNDS = {"f32": (1e-4, 1e-2), "bf16": (5e-3, 5e-2)}
 # Bytes of an element, by the number NCCL gives its type.

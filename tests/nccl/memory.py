@@ -24,11 +24,10 @@ MODEL = ("--num-layers 24 --hidden-size 2304 --num-attention-heads 24 --seq-leng
          "--train-iters 2 --device cuda").split()
 LAYOUTS = {
     "tp2 sp": "--tensor-model-parallel-size 2 --sequence-parallel",
-    "pp2": "--pipeline-model-parallel-size 2",
     "pp2 interleaved": "--pipeline-model-parallel-size 2 --num-layers-per-virtual-pipeline-stage 3",
-    "cp2": "--context-parallel-size 2",
-    "dp2 zero": "--use-distributed-optimizer",
     "dp2 zero overlapped": "--use-distributed-optimizer --overlap-grad-reduce --overlap-param-gather",
+    "cp2": "--context-parallel-size 2",
+    "pp2": "--pipeline-model-parallel-size 2",
 }
 GIB = 2**30
 
