@@ -55,8 +55,8 @@ stage_ops() { sharded 6 "$logs/ops" "$build/tests/test_cuda"; }
 stage_train() { "$build/tests/test_train" --gtest_filter='TrainerOnGpu*:*Gpu*:*Golden*cuda*:PlanOf*'; }
 stage_nccl() { "$build/tests/test_nccl"; }
 stage_layouts() {
-    local how=(--at-once 3)  # ranks take turns on a GPU, unless there is the multi-process service
-    if command -v nvidia-cuda-mps-control >/dev/null; then how=(--mps); fi
+    local how=(--at-once 3)
+    if command -v nvidia-cuda-mps-control >/dev/null; then how+=(--mps); fi
     python3 tests/nccl/layouts.py "$build/teratron" "${how[@]}"
 }
 stage_failures() {

@@ -22,7 +22,7 @@ import time
 
 KINDS = ["kill", "throw", "stop"]
 FLAGS = ("pretrain gpt --num-layers 4 --hidden-size 64 --num-attention-heads 4 --seq-length 32 --max-position-embeddings 32 "
-         "--micro-batch-size 2 --global-batch-size 16 --lr 1e-3 --tokenizer-type NullTokenizer --vocab-size 100 "
+         "--micro-batch-size 2 --lr 1e-3 --tokenizer-type NullTokenizer --vocab-size 100 "
          "--log-interval 1 --eval-iters 0 --num-workers 0 --threads 1 --train-iters 1000000 --tensor-model-parallel-size 2 "
          "--no-mmap-bin-files --split 1,0,0").split()
 
@@ -46,8 +46,8 @@ def start(binary, folder, device, port, size):
                        "NCCL_SOCKET_IFNAME": "lo"}
         out = (folder / f"output{rank}").open("w")
         data = next(folder.glob(f"data{rank}*.idx")).with_suffix("")
-        ranks.append(subprocess.Popen([binary, *FLAGS, "--device", device, "--data-path", str(data)],
-                                      stdout=out, stderr=subprocess.STDOUT, env=environment))
+        ranks.append(subprocess.Popen([binary, *FLAGS, "--global-batch-size", str(4 * size), "--device", device,
+                                       "--data-path", str(data)], stdout=out, stderr=subprocess.STDOUT, env=environment))
     return ranks
 
 

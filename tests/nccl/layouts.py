@@ -5,8 +5,8 @@
                                   [--at-once 1]
 
 Ranks share the GPUs there are (launch local --share-gpus). They take turns on a GPU, and each collective costs some
-milliseconds; with --mps they run side by side, under a multi-process service of CUDA's that is started and ended here.
-For each layout:
+milliseconds; with --mps up to three of them run side by side, under a multi-process service of CUDA's that is started
+and ended here (more do not come up under it). For each layout:
   losses    of every step, and norms of gradients, against one rank: the largest relative difference and its bound
   volume    what NCCL itself says it carried (its own log of calls) against `teratron plan`, to the byte
   memory    what `teratron plan` says of each stage, and the most that its ranks had taken
@@ -69,6 +69,7 @@ LAYOUTS = [
 ]
 TIMELINES = {"tp2", "tp2 sp", "pp2 interleaved", "pp2 interleaved, ahead at the ends", "cp2", "dp2", "dp2 zero",
              "dp2 zero overlapped", "dp2 zero overlapped, also with the update"}
+MOST_UNDER_SERVICE = 3  # ranks
 # Largest relative difference of a loss and of a norm of gradients in 20 steps.
 BOUNDS = {"f32": (1e-4, 1e-2), "bf16": (5e-3, 5e-2)}
 # Bytes of an element, by the number NCCL gives its type.
@@ -91,14 +92,14 @@ def run(command, output=None, **kwargs):
         return code, out.read()
 
 
-def train(binary, flags, ranks, folder, steps, timeline=False):
+def train(binary, flags, ranks, folder, steps, timeline=False, service={}):
     """Losses and norms by step, the output, and NCCL's log by rank."""
     metrics = folder / "metrics.jsonl"
     command = [binary, "launch", "local", "--share-gpus", "--nproc-per-node", str(ranks), "--", "pretrain", "gpt", *flags,
                "--train-iters", str(steps), "--metrics-file", str(metrics)]
     if timeline:
         command += ["--profile", "--profile-step-start", "3", "--profile-step-end", "5", "--profile-timeline", str(folder)]
-    environment = {**os.environ, "NCCL_DEBUG": "INFO", "NCCL_DEBUG_SUBSYS": "COLL",
+    environment = {**os.environ, **service, "NCCL_DEBUG": "INFO", "NCCL_DEBUG_SUBSYS": "COLL",
                    "NCCL_DEBUG_FILE": str(folder / "nccl.%p")}
     code, text = run(command, folder / "output", env=environment)
     if code != 0:
@@ -109,20 +110,18 @@ def train(binary, flags, ranks, folder, steps, timeline=False):
 
 @contextlib.contextmanager
 def multi_process_service(wanted):
-    """For processes started in the scope."""
+    """The variables by which processes find it; none if it is not wanted."""
     if not wanted:
-        yield
+        yield {}
         return
     with tempfile.TemporaryDirectory() as folder:
-        os.environ.update(CUDA_MPS_PIPE_DIRECTORY=folder, CUDA_MPS_LOG_DIRECTORY=folder)
-        control = "nvidia-cuda-mps-control"
-        subprocess.run([control, "-d"], check=True)
+        variables = {"CUDA_MPS_PIPE_DIRECTORY": folder, "CUDA_MPS_LOG_DIRECTORY": folder}
+        environment = {**os.environ, **variables}
+        subprocess.run(["nvidia-cuda-mps-control", "-d"], env=environment, check=True)
         try:
-            yield
+            yield variables
         finally:
-            subprocess.run([control], input="quit\n", text=True, stdout=subprocess.DEVNULL, check=False)
-            for name in ["CUDA_MPS_PIPE_DIRECTORY", "CUDA_MPS_LOG_DIRECTORY"]:
-                del os.environ[name]
+            subprocess.run(["nvidia-cuda-mps-control"], input="quit\n", text=True, env=environment, check=False)
 
 
 def difference(a, b):
@@ -183,7 +182,7 @@ def words_of(options, dtype, flags):
     return MODEL + ["--device", options.device] + (["--bf16"] if dtype == "bf16" else []) + flags.split()
 
 
-def hold_against_one(options, dtype, layout, one, root):
+def hold_against_one(options, dtype, layout, one, root, service):
     """The line to print, and whether all is well."""
     name, ranks, flags = layout
     loss_bound, norm_bound = BOUNDS[dtype]
@@ -191,7 +190,7 @@ def hold_against_one(options, dtype, layout, one, root):
     folder.mkdir(parents=True, exist_ok=True)
     words = words_of(options, dtype, flags)
     try:
-        rows, output = train(options.binary, words, ranks, folder, options.steps, name in TIMELINES)
+        rows, output = train(options.binary, words, ranks, folder, options.steps, name in TIMELINES, service)
     except RuntimeError as error:
         return f"  {name:36} FAILED: {error}", False
     losses = difference([r["lm_loss"] for r in rows], [r["lm_loss"] for r in one])
@@ -217,7 +216,7 @@ def hold_against_one(options, dtype, layout, one, root):
     return text, ok and same and fits
 
 
-def hold_all(options, wanted):
+def hold_all(options, wanted, service):
     root = pathlib.Path(options.keep or tempfile.mkdtemp())
     wrong = 0
     for dtype in options.dtypes.split(","):
@@ -233,13 +232,16 @@ def hold_all(options, wanted):
             except RuntimeError as error:
                 print(f"layouts.py: one rank alone: {error}", file=sys.stderr)
                 return 1
-        with concurrent.futures.ThreadPoolExecutor(options.at_once) as pool:
-            jobs = [pool.submit(hold_against_one, options, dtype, layout, alone[UNTIED in layout[2]], root)
-                    for layout in wanted]
-            for job in concurrent.futures.as_completed(jobs):
-                text, good = job.result()
-                wrong += not good
-                print(text, flush=True)
+        side_by_side = [layout for layout in wanted if service and layout[1] <= MOST_UNDER_SERVICE]
+        in_turns = [layout for layout in wanted if layout not in side_by_side]
+        for layouts, at_once, variables in [(side_by_side, 1, service), (in_turns, options.at_once, {})]:
+            with concurrent.futures.ThreadPoolExecutor(at_once) as pool:
+                jobs = [pool.submit(hold_against_one, options, dtype, layout, alone[UNTIED in layout[2]], root, variables)
+                        for layout in layouts]
+                for job in concurrent.futures.as_completed(jobs):
+                    text, good = job.result()
+                    wrong += not good
+                    print(text, flush=True)
     return 1 if wrong else 0
 
 
@@ -251,7 +253,7 @@ def main():
     parser.add_argument("--device", default="cuda")
     parser.add_argument("--steps", type=int, default=20)
     parser.add_argument("--dtypes", default="f32,bf16")
-    parser.add_argument("--at-once", type=int, default=1, help="so many runs beside each other")
+    parser.add_argument("--at-once", type=int, default=1, help="so many runs beside each other, without --mps")
     parser.add_argument("--mps", action="store_true", help="under CUDA's multi-process service")
     parser.add_argument("--keep", default="", help="folder for the outputs")
     options = parser.parse_args()
@@ -265,8 +267,8 @@ def main():
     if options.mps and not shutil.which("nvidia-cuda-mps-control"):
         print("layouts.py: nvidia-cuda-mps-control is not there; leave out --mps", file=sys.stderr)
         return 2
-    with multi_process_service(options.mps):
-        return hold_all(options, wanted)
+    with multi_process_service(options.mps) as service:
+        return hold_all(options, wanted, service)
 
 
 if __name__ == "__main__":
