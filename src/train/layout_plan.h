@@ -16,6 +16,8 @@ struct LayoutPlan {
     std::vector<MemoryPlan> stages;  ///< of the fullest rank of each
     std::string device;              ///< what it was counted for: "CPU", "NVIDIA H200", "a GPU, on paper"
     double bubble = 0;               ///< see pipeline_bubble
+    /// About so many bytes of each GPU come on top of a rank's: CUDA's context, the libraries' code, NCCL's buffers.
+    std::size_t libraries_about = 0;
 
     const MemoryPlan& fullest() const;
 };

@@ -165,6 +165,9 @@ std::string layout_text(const LayoutPlan& layout) {
                             size_text(m.optimizer - m.main_weights), ", activations ", size_text(m.activations),
                             ", scratch ", size_text(m.scratch), ", other ", size_text(m.other())));
     }
+    if (layout.libraries_about > 0)
+        out += report_line("  on top of it", cat("about ", size_text(layout.libraries_about),
+                                                 " for CUDA's context and the libraries' own buffers"));
     const MemoryPlan& fullest = layout.fullest();
     if (!fullest.sent.empty()) out += report_line("sent in a step", "by a rank of the fullest stage");
     for (const auto& [what, traffic] : fullest.sent)
@@ -190,7 +193,10 @@ nlohmann::json layout_json(const LayoutPlan& layout) {
                           {"other", m.other()},
                           {"sent_per_step", std::move(sent)}});
     }
-    return {{"device", layout.device}, {"stages", std::move(stages)}, {"pipeline_bubble", layout.bubble}};
+    return {{"device", layout.device},
+            {"stages", std::move(stages)},
+            {"libraries_about", layout.libraries_about},
+            {"pipeline_bubble", layout.bubble}};
 }
 
 }  // namespace

@@ -410,6 +410,19 @@ TEST(Plan, SmallSizesAreSaidInSmallUnits) {
     EXPECT_NE(text.find(" MiB"), std::string::npos) << text;
 }
 
+TEST(Plan, SaysWhatComesOnTopOfAGpusMemory) {
+    const std::string model = "--num-layers 2 --hidden-size 64 --num-attention-heads 4 --device ";
+    const auto on_top = [&](const std::string& device, int ranks) {
+        const auto [config, plan] = plan_of(ModelKind::gpt, model + device + aws_gpt, ranks);
+        EXPECT_EQ(plan_text(config, plan).find("on top of it") != std::string::npos, device == "cuda");
+        return plan_json(config, plan)["layout"]["libraries_about"].get<double>() / 0x1p30;
+    };
+    EXPECT_EQ(on_top("cpu", 2), 0);
+    if (!build_info().cuda) GTEST_SKIP() << "built without CUDA: no GPU can be planned for";
+    EXPECT_NEAR(on_top("cuda", 1), 0.54, 0.01);
+    EXPECT_NEAR(on_top("cuda", 2), 1.2, 0.01);
+}
+
 TEST(Plan, SaysWhyMemoryIsNotCounted) {
     if (build_info().cuda) GTEST_SKIP() << "built with CUDA: a GPU can be planned for, be it here or not";
     const auto [config, plan] =
