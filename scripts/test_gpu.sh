@@ -69,16 +69,21 @@ stage_sanitizers() {
     command -v compute-sanitizer >/dev/null || { echo "compute-sanitizer is not there; it comes with the CUDA toolkit"; return 1; }
     local products='*linear*:*products*:*search*:*Decoder*:*decoder*:*GemmTiles*'
     local attention='*attention*/bf16:*attention*/f16:*heads_that*:*LongAttention*:*DeterministicAttention*'
-    local tool filter failed=0
-    for tool in memcheck racecheck initcheck; do
+    local tool filter failed=0 running=()
+    for tool in memcheck racecheck initcheck; do  # side by side: they are slow on the host
         case $tool in
             memcheck) filter='*' ;;
             racecheck) filter="-$products" ;;
             initcheck) filter="-$products:$attention" ;;
         esac
-        echo "$tool"
         sharded 4 "$logs/$tool" compute-sanitizer --tool $tool --kernel-regex kns=tera --error-exitcode 1 \
-            "$build/tests/test_cuda" "--gtest_filter=$filter" || failed=1
+            "$build/tests/test_cuda" "--gtest_filter=$filter" >"$logs/$tool.summary" 2>&1 &
+        running+=("$tool:$!")
+    done
+    for tool in "${running[@]}"; do
+        wait "${tool#*:}" || failed=1
+        echo "${tool%:*}"
+        cat "$logs/${tool%:*}.summary"
     done
     return $failed
 }
