@@ -1,5 +1,6 @@
-// A matrix product, and work that mostly moves memory, side by side: on a GPU some multiprocessors are left to the mover
-// while the product keeps the others. Products run at the power limit, so a few multiprocessors less hardly slow them.
+// A matrix product, and work that mostly moves memory, side by side: on a GPU some multiprocessors are left to the
+// mover while the product keeps the others. Products run at the power limit, so a few multiprocessors less hardly slow
+// them.
 #pragma once
 
 #include <functional>
