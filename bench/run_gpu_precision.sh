@@ -70,7 +70,7 @@ file=$results/precision_$(echo "$gpu" | tr 'A-Z ' 'a-z_')_$(date +%F).md
     echo "In fp16 (--fp16, --initial-loss-scale 4294967296 by default), every step up to the fifth that trains, and the hundredth:"
     echo
     echo '```'
-    grep -E 'iteration +[0-9]+/' half.log | awk '{print} /lm loss/ && ++trained == 5 {exit}' | sed 's/ *$//'
+    grep -E 'iteration +[0-9]+/' half.log | awk 'trained < 5 {print} /lm loss/ {++trained}' | sed 's/ *$//'
     grep -E 'iteration +100/' half.log | sed 's/ *$//'
     echo '```'
 } | tee "$file"
