@@ -67,10 +67,12 @@ def main():
     if not os.access(options.binary, os.X_OK):
         print(f"memory.py: {options.binary} is not a program; build it with scripts/build.sh", file=sys.stderr)
         return 2
+    wanted = {name: flags for name, flags in LAYOUTS.items() if options.only in name}
+    if not wanted:
+        print(f"memory.py: no layout is called '{options.only}'; there are {', '.join(LAYOUTS)}", file=sys.stderr)
+        return 2
     wrong = 0
-    for name, flags in LAYOUTS.items():
-        if options.only not in name:
-            continue
+    for name, flags in wanted.items():
         words = MODEL + flags.split()
         plan, on_top = planned(options.binary, words)
         command = [options.binary, "launch", "local", "--share-gpus", "--nproc-per-node", str(RANKS), "--", "pretrain",
