@@ -158,6 +158,16 @@ TEST(Verify, what_overlaps_is_what_the_flags_say) {
     EXPECT_EQ(verify_layout(in_update).first_difference, "");
     EXPECT_TRUE(plan_verification(config_of(gpt, 2)).layout.tp_overlap);
     EXPECT_FALSE(plan_verification(config_of(gpt + "--no-async-tensor-model-parallel-allreduce", 2)).layout.tp_overlap);
+    const std::string interleaved =
+        "--num-layers 8 --hidden-size 64 --num-attention-heads 4 "
+        "--pipeline-model-parallel-size 4 --num-layers-per-virtual-pipeline-stage 1 ";
+    const auto ahead = [&](const std::string& flags) {
+        const ReceiveAhead a = plan_verification(config_of(interleaved + flags, 4)).layout.ahead;
+        return std::pair(a.turns, a.ends);
+    };
+    EXPECT_EQ(ahead(""), std::pair(true, false));
+    EXPECT_EQ(ahead("--overlap-p2p-communication-warmup-flush"), std::pair(true, true));
+    EXPECT_EQ(ahead("--no-overlap-p2p-communication"), std::pair(false, false));
 }
 
 TEST(Verify, layers_are_shared_out_as_the_flags_say) {
