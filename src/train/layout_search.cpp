@@ -40,16 +40,17 @@ std::vector<std::int64_t> divisors(std::int64_t n, std::int64_t most) {
     return all;
 }
 
-std::string flags_of(const Candidate& c, bool distributed) {
+std::string flags_of(const Candidate& c, const RunConfig& config) {
     std::string flags = cat("--tensor-model-parallel-size ", c.tp, " --pipeline-model-parallel-size ", c.pp);
     if (c.tp > 1) flags += " --sequence-parallel";
     if (c.cp > 1) flags += cat(" --context-parallel-size ", c.cp);
     if (c.chunks > 1) flags += cat(" --num-virtual-stages-per-pipeline-rank ", c.chunks);
+    if (config.overlap_p2p_comm_warmup_flush) flags += " --overlap-p2p-communication-warmup-flush";
     if (c.split.embedding) flags += " --account-for-embedding-in-pipeline-split";
     if (c.split.loss) flags += " --account-for-loss-in-pipeline-split";
     if (c.split.first) flags += cat(" --decoder-first-pipeline-num-layers ", *c.split.first);
     if (c.split.last) flags += cat(" --decoder-last-pipeline-num-layers ", *c.split.last);
-    if (distributed) flags += " --use-distributed-optimizer";
+    if (config.use_distributed_optimizer) flags += " --use-distributed-optimizer";
     flags += cat(" --micro-batch-size ", c.micro_batch);
     if (c.recompute == Candidate::Recompute::selective) flags += " --recompute-granularity selective";
     if (c.recompute == Candidate::Recompute::full)
@@ -66,6 +67,7 @@ const std::set<std::string> chosen_flags = {"tensor_model_parallel_size",
                                             "num_layers_per_virtual_pipeline_stage",
                                             "num_virtual_stages_per_pipeline_rank",
                                             "microbatch_group_size_per_vp_stage",
+                                            "overlap_p2p_comm_warmup_flush",
                                             "decoder_first_pipeline_num_layers",
                                             "decoder_last_pipeline_num_layers",
                                             "account_for_embedding_in_pipeline_split",
@@ -210,7 +212,7 @@ class Search {
         choice.seconds = seconds_of(c, choice);
         choice.tokens_per_second_per_gpu = static_cast<double>(choice.batch * choice.config.seq_length) /
                                            choice.seconds / static_cast<double>(request_.gpus);
-        choice.flags = flags_of(c, choice.config.use_distributed_optimizer);
+        choice.flags = flags_of(c, choice.config);
         choice.replaced = replaced_by(choice.flags, given_);
         found_.push_back(std::move(choice));
         return true;
@@ -258,7 +260,10 @@ class Search {
         config.sequence_parallel = c.tp > 1;
         config.micro_batch_size = c.micro_batch;
         config.use_distributed_optimizer = request_.gpus / (c.tp * c.pp) > 1 || base_.overlap_param_gather;
-        if (c.chunks > 1) config.num_virtual_stages_per_pipeline_rank = c.chunks;
+        if (c.chunks > 1) {
+            config.num_virtual_stages_per_pipeline_rank = c.chunks;
+            config.overlap_p2p_comm_warmup_flush = given_.overlap_p2p_comm_warmup_flush;
+        }
         config.account_for_embedding_in_pipeline_split = c.split.embedding;
         config.account_for_loss_in_pipeline_split = c.split.loss;
         config.decoder_first_pipeline_num_layers = c.split.first;
@@ -311,6 +316,7 @@ RunConfig without_layout(RunConfig c) {
                          &c.decoder_last_pipeline_num_layers})
         number->reset();
     c.sequence_parallel = c.defer_embedding_wgrad_compute = c.distribute_saved_activations = false;
+    c.overlap_p2p_comm_warmup_flush = false;
     c.account_for_embedding_in_pipeline_split = c.account_for_loss_in_pipeline_split = false;
     c.recompute_granularity.clear();
     c.recompute_method.clear();

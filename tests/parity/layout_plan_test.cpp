@@ -274,6 +274,8 @@ TEST(LayoutSearch, layout_flags_do_not_narrow_it) {
     const SearchRequest request{.gpus = 4, .memory_gib = 80, .most = 1000};
     const std::vector<LayoutChoice> free = search_layouts(to_search_for("--global-batch-size 16"), request);
     for (const char* flags : {"--pipeline-model-parallel-size 2 --num-layers-per-virtual-pipeline-stage 1",
+                              "--pipeline-model-parallel-size 2 --num-layers-per-virtual-pipeline-stage 1 "
+                              "--overlap-p2p-communication-warmup-flush",
                               "--pipeline-model-parallel-size 2 --decoder-first-pipeline-num-layers 3",
                               "--pipeline-model-parallel-size 2 --defer-embedding-wgrad-compute",
                               "--use-distributed-optimizer --overlap-grad-reduce --overlap-param-gather"}) {
@@ -286,6 +288,25 @@ TEST(LayoutSearch, layout_flags_do_not_narrow_it) {
                                       request);
     ASSERT_FALSE(found.empty());
     EXPECT_EQ(found[0].replaced, "--num-layers-per-virtual-pipeline-stage") << "sizes are in the flags again";
+}
+
+TEST(LayoutSearch, a_flag_for_interleaved_pipelines_stays_with_those_and_goes_from_others) {
+    const std::string flag = "--overlap-p2p-communication-warmup-flush";
+    const auto found = search_layouts(to_search_for("--global-batch-size 16 --pipeline-model-parallel-size 2 "
+                                                    "--num-virtual-stages-per-pipeline-rank 2 " +
+                                                    flag),
+                                      {.gpus = 4, .memory_gib = 80, .most = 1000});
+    std::size_t interleaved = 0;
+    for (const LayoutChoice& c : found) {
+        SCOPED_TRACE(c.flags);
+        const bool chunks = c.config.virtual_pipeline_model_parallel_size.value_or(1) > 1;
+        interleaved += chunks;
+        EXPECT_EQ(c.flags.find(flag) != std::string::npos, chunks);
+        EXPECT_EQ(c.replaced.find(flag) == std::string::npos, chunks);
+        EXPECT_EQ(c.config.overlap_p2p_comm_warmup_flush, chunks);
+    }
+    EXPECT_GT(interleaved, 0u);
+    EXPECT_LT(interleaved, found.size());
 }
 
 /// The best with so many pipeline stages of one chunk, and nothing else in parallel.
