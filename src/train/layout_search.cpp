@@ -100,6 +100,7 @@ class Search {
     }
 
     std::vector<LayoutChoice> run() {
+        if (const std::string why = uncounted_flag(base_); !why.empty()) usage_error("no memory can be counted: ", why);
         RunConfig on_one = base_;
         validate_and_derive(on_one, 1);
         vocab_ = find_vocab_size(on_one).size;

@@ -13,18 +13,9 @@
 namespace tera {
 namespace {
 
-/// A flag that asks for what this version cannot build, other than how the ranks are laid out.
-bool asks_for_unbuilt(const RunConfig& config) {
-    for (const Field& field : fields()) {
-        const bool layout = field.names[0].find("-parallel-size") != std::string::npos;
-        if (field.status == FlagStatus::later && !layout && !is_default(config, field)) return true;
-    }
-    return false;
-}
-
 /// Nothing for models that this version cannot build.
 void count_layout(RunConfig config, RunPlan& plan) {
-    if (config.kind != ModelKind::gpt || asks_for_unbuilt(config)) return;
+    if (config.kind != ModelKind::gpt || !uncounted_flag(config).empty()) return;
     config.padded_vocab_size = plan.padded_vocab_size;
     try {
         plan.layout = plan_layout(config, plan.vocab.size, plan.num_micro_batches);
@@ -109,6 +100,16 @@ LayerPlanRequest layer_plan_request(const RunConfig& c) {
     request.count_embedding = c.account_for_embedding_in_pipeline_split;
     request.count_loss = c.account_for_loss_in_pipeline_split;
     return request;
+}
+
+std::string uncounted_flag(const RunConfig& config) {
+    for (const Field& field : fields()) {
+        const bool layout = field.names[0].find("-parallel-size") != std::string::npos;
+        const bool beside = field.group == "logging" || field.group == "data";
+        if (field.status == FlagStatus::later && !layout && !beside && !is_default(config, field))
+            return cat(field.flag(), " is not built yet: ", field.reason);
+    }
+    return "";
 }
 
 RunPlan make_plan(const RunConfig& config, const std::vector<std::int64_t>& at_iterations) {

@@ -41,6 +41,10 @@ struct RunPlan {
     std::string not_runnable;          // why training refuses it in this version; "" if it does not
 };
 
+/// Why what a rank holds cannot be counted: the first flag that asks for what is not built; empty if there is none.
+/// What is logged and which tokens count in the loss change no memory, and layouts are checked elsewhere.
+std::string uncounted_flag(const RunConfig& config);
+
 /// UsageError for anything in the configuration that cannot be.
 RunPlan make_plan(const RunConfig& config, const std::vector<std::int64_t>& at_iterations);
 

@@ -270,6 +270,11 @@ TEST(LayoutSearch, says_why_no_layout_can_be) {
                        {"22 GPUs", "--global-batch-size 7"});
 }
 
+TEST(LayoutSearch, a_model_that_is_not_built_is_refused) {
+    expect_usage_error([] { search_layouts(to_search_for("--xielu"), {.gpus = 4, .memory_gib = 80}); },
+                       {"--xielu is not built yet"});
+}
+
 TEST(LayoutSearch, layout_flags_do_not_narrow_it) {
     const SearchRequest request{.gpus = 4, .memory_gib = 80, .most = 1000};
     const std::vector<LayoutChoice> free = search_layouts(to_search_for("--global-batch-size 16"), request);

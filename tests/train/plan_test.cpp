@@ -410,6 +410,19 @@ TEST(Plan, SmallSizesAreSaidInSmallUnits) {
     EXPECT_NE(text.find(" MiB"), std::string::npos) << text;
 }
 
+TEST(Plan, MemoryIsCountedWhateverIsLogged) {
+    const std::string model = "--num-layers 2 --hidden-size 64 --num-attention-heads 4 --device cpu" + aws_gpt_slurm;
+    const auto total = [&](const std::string& flags) {
+        const auto [config, plan] = plan_of(ModelKind::gpt, model + flags, 16);
+        EXPECT_EQ(plan_json(config, plan)["runnable"].get<bool>(), flags.empty()) << flags;
+        return plan.layout ? plan.layout->fullest().total() : 0;
+    };
+    EXPECT_GT(total(""), 0);
+    for (const char* flags : {" --tensorboard-dir /tb", " --wandb-project p --wandb-exp-name e", " --goldfish-loss"})
+        EXPECT_EQ(total(flags), total("")) << flags;
+    EXPECT_EQ(total(" --xielu"), 0) << "a part of the model that is not built";
+}
+
 TEST(Plan, SaysWhatComesOnTopOfAGpusMemory) {
     const std::string model = "--num-layers 2 --hidden-size 64 --num-attention-heads 4 --device ";
     const auto on_top = [&](const std::string& device, int ranks) {
