@@ -138,7 +138,7 @@ class LocalRanks {
         child.pid = pid;
         const std::string label = launch_.labels ? label_of(child.rank) : "";
         child.out = {out[0], LabelledLines(label, out_)};
-        child.err = {err[0], LabelledLines(label, errors())};
+        child.err = {err[0], LabelledLines(label, errors(), complaints_, child.rank)};
         children_.push_back(std::move(child));
     }
 
@@ -326,6 +326,7 @@ class LocalRanks {
     Socket listener_;  ///< of the port we chose
     std::vector<Child> children_;
     PatientOutput out_{STDOUT_FILENO, launch_.waiting_bytes}, err_{STDERR_FILENO, launch_.waiting_bytes};
+    Complaints complaints_;
     const bool one_file_ = same_file(STDOUT_FILENO, STDERR_FILENO);
     bool failed_ = false, killed_ = false, leaving_ = false;
     int code_ = 0;

@@ -2,7 +2,8 @@
 //
 //   variables    every rank gets RANK WORLD_SIZE LOCAL_RANK LOCAL_WORLD_SIZE MASTER_ADDR MASTER_PORT, as from torchrun
 //   output       line by line, with the rank before it, as from `srun -l`; for a reader that is slow or away it waits
-//                here, and beyond waiting_bytes the ranks do
+//                here, and beyond waiting_bytes the ranks do; what several ranks complain of in the same words
+//                ("teratron: ...") is there once
 //   signals      SIGINT SIGTERM SIGHUP SIGUSR1 SIGUSR2 go to all ranks
 //   failures     the first rank that fails is named; the others have grace_s to leave by themselves, then they are
 //                killed; its exit code is ours (128 + signal for one that was killed)

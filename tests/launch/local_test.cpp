@@ -132,6 +132,29 @@ TEST(LaunchLocal, lines_of_ranks_are_never_mixed_and_nothing_is_lost) {
     EXPECT_EQ(next, std::vector<int>(4, 301));
 }
 
+TEST(LaunchLocal, what_ranks_complain_of_in_the_same_words_is_there_once) {
+    Launched run(3,
+                 "echo teratron: no such flag >&2; echo \"teratron: rank $RANK (host): no such file\" >&2; "
+                 "echo teratron: rank $RANK fails >&2; echo a note >&2; echo teratron: on stdout");
+    EXPECT_EQ(run.wait(), 0);
+    std::vector<std::string> lines;
+    std::size_t missing = 0;
+    for (const std::string& line : sorted_lines(run.err)) {
+        const bool file = line.find("(host): no such file") != line.npos;
+        missing += file;
+        if (!file) lines.push_back(line.substr(3));
+    }
+    EXPECT_EQ(missing, 1u) << run.err;
+    std::sort(lines.begin(), lines.end());
+    EXPECT_EQ(lines,
+              (std::vector<std::string>{"a note", "a note", "a note", "teratron: no such flag",
+                                        "teratron: rank 0 fails", "teratron: rank 1 fails", "teratron: rank 2 fails"}));
+    EXPECT_EQ(sorted_lines(run.out).size(), 3u) << run.out;
+    Launched again(1, "echo teratron: still waiting >&2; echo teratron: still waiting >&2");
+    EXPECT_EQ(again.wait(), 0);
+    EXPECT_EQ(sorted_lines(again.err).size(), 2u) << again.err;
+}
+
 TEST(LaunchLocal, the_first_failure_ends_all_and_gives_the_exit_code) {
     Launched run(3, "if [ $RANK = 1 ]; then exit 7; fi; exec sleep 100", 0.1);
     EXPECT_EQ(run.wait(), 7);
