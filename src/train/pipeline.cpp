@@ -170,13 +170,14 @@ void Pipeline::train(const Work& work) {
     const std::vector<PipelineStep> steps = schedule_1f1b(shape(work.micro_batches), parts_.mesh.place().pp);
     const Turns turns = turns_of(steps);
     for (std::size_t i = 0; i < steps.size(); ++i) {
-        const bool ahead = i + 1 < steps.size() && (turns.has(i + 1) ? parts_.ahead.turns : parts_.ahead.ends);
-        const PipelineStep* const next = ahead ? &steps[i + 1] : nullptr;
+        const bool ahead = turns.has(i + 1) ? parts_.ahead.turns : parts_.ahead.ends;
+        const PipelineStep* const next = trained_ && ahead && i + 1 < steps.size() ? &steps[i + 1] : nullptr;
         if (steps[i].kind == PipelineStep::Kind::forward)
             forward(work, steps[i], next);
         else
             backward(work, steps[i], next);
     }
+    trained_ = true;
     if (!deferred_) return;
     parts_.chunks.back()->finish_head(parts_.workspace.ctx().temp, *deferred_, parts_.observer);
     parts_.workspace.reset_later();

@@ -73,7 +73,9 @@ class Pipeline {
         /// After the forward pass of a micro-batch through the last place; may be empty.
         std::function<void(std::int64_t micro_batch, const MicroBatch&)> loss_known = {};
     };
-    /// Forward and backward of all micro-batches: losses and gradients accumulate.
+    /// Forward and backward of all micro-batches: losses and gradients accumulate. The first time nothing is received
+    /// ahead: libraries that meet a product or load a kernel may wait for all of the device, and a rank must not wait
+    /// there for a message that another can only send when it goes on.
     void train(const Work& work);
     /// Losses only, dropout off.
     void evaluate(const Work& work);
@@ -121,6 +123,7 @@ class Pipeline {
     std::int64_t next_ = 0;
     std::vector<Flight> flights_;  ///< by slot of the workspace
     std::optional<DeferredGrad> deferred_;
+    bool trained_ = false;
 };
 
 }  // namespace tera

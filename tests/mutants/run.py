@@ -57,6 +57,7 @@ MUTANTS = [
     ("src/nn/lm_head.cpp", "ConstTensor x = tp_.enter(lasting, x_stream);", "ConstTensor x = x_stream;", "test_parity", "Parity*"),
     ("src/nn/lm_head.cpp", "ConstTensor x = tp_.enter(ctx.temp, x_stream);", "ConstTensor x = x_stream;", "test_parity", "Parity*"),
     ("src/nn/linear_params.h", "return tp.enter_backward(lane, dx); });", "(void)lane; return dx; });", "test_parity", "Parity*"),
+    ("src/train/pipeline.cpp", "next = trained_ && ahead", "next = ahead", "test_parity", "ReceiveAhead*"),
     ("src/train/pipeline.cpp", "expect(exec, model.dtype(), model.stream_shape(batch), neighbour(-1));", "expect(exec, model.dtype(), model.stream_shape(batch), neighbour(1));", "test_parity", "Parity*"),
     ("src/train/pipeline.cpp", "turns.has(i + 1) ? parts_.ahead.turns : parts_.ahead.ends", "turns.has(i + 1) ? parts_.ahead.ends : parts_.ahead.turns", "test_parity", "ReceiveAhead*"),
     ("src/train/pipeline.cpp", "expect(ctx.temp, d.batch, next);\n        {", "(void)next;\n        {", "test_parity", "ReceiveAhead*"),

@@ -39,7 +39,7 @@ class Listener final : public Comm {
     bool expected_ = false;
 };
 
-/// Of both stages in one step of four micro-batches, two chunks a stage, and in one evaluation of as many.
+/// Of both stages in two steps of four micro-batches, two chunks a stage, and in one evaluation of as many.
 std::vector<std::string> heard(const ReceiveAhead& ahead) {
     ModelConfig model = gpt_config();
     model.layers = 4;
@@ -47,7 +47,7 @@ std::vector<std::string> heard(const ReceiveAhead& ahead) {
     std::vector<std::string> heard(2);
     run_on_threads(2, [&](Comm& world) {
         Listener listener(nullptr, world, heard[static_cast<std::size_t>(world.rank())]);
-        train_rank({.model = model, .steps = 1}, {.mesh = {.pp = 2}, .chunks = 2, .ahead = ahead}, listener, Engine(),
+        train_rank({.model = model, .steps = 2}, {.mesh = {.pp = 2}, .chunks = 2, .ahead = ahead}, listener, Engine(),
                    record);
     });
     return heard;
@@ -56,20 +56,14 @@ std::vector<std::string> heard(const ReceiveAhead& ahead) {
 TEST(ReceiveAhead, messages_are_expected_where_it_was_asked_for) {
     // Stage 0 receives F0.1 F1.1 | B0.1 B1.1 F2.1 B0 F3.1 B1 | B2.1 B3.1 B2 B3, and F0.1 ... in evaluation;
     // stage 1 F0 F1 | F0.1 F1.1 F2 B0 F3 B1 F2.1 F3.1 | B2 B3, nobody can expect its first; between the bars
-    // forwards and backwards take turns.
-    using Strings = std::vector<std::string>;
-    EXPECT_EQ(heard({}), (Strings{"------------"
-                                  "----",
-                                  "------------"
-                                  "--------"}));
-    EXPECT_EQ(heard({.turns = true}), (Strings{"--++++++----"
-                                               "----",
-                                               "--++++++++--"
-                                               "--------"}));
-    EXPECT_EQ(heard({.turns = true, .ends = true}), (Strings{"++++++++++++"
-                                                             "----",
-                                                             "-+++++++++++"
-                                                             "--------"}));
+    // forwards and backwards take turns. In the first step nothing is expected.
+    const std::string first = "------------", evaluation0 = "----", evaluation1 = "--------";
+    const auto stages = [&](const std::string& second0, const std::string& second1) {
+        return std::vector<std::string>{first + second0 + evaluation0, first + second1 + evaluation1};
+    };
+    EXPECT_EQ(heard({}), stages(first, first));
+    EXPECT_EQ(heard({.turns = true}), stages("--++++++----", "--++++++++--"));
+    EXPECT_EQ(heard({.turns = true, .ends = true}), stages("++++++++++++", "-+++++++++++"));
 }
 
 }  // namespace
