@@ -180,7 +180,7 @@ Socket listen_on(int& port) {
     set_option(s.fd(), SOL_SOCKET, SO_REUSEADDR);
     if (::bind(s.fd(), reinterpret_cast<sockaddr*>(&address), size) != 0 || ::listen(s.fd(), 4096) != 0)
         usage_error("cannot listen on port ", port, ": ", std::strerror(errno),
-                    "; choose another with MASTER_PORT on all ranks");
+                    "; if this rank is not started twice, choose another with MASTER_PORT on all ranks");
     socklen_t found = sizeof address;
     getsockname(s.fd(), reinterpret_cast<sockaddr*>(&address), &found);
     port = port_of(address);

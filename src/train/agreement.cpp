@@ -113,14 +113,16 @@ void require_agreement(Comm& world, const Exec& exec, const std::vector<Fact>& f
                     " on this rank, and something else on rank 0; every rank needs the same");
     const auto code = static_cast<std::int64_t>(worst);
     usage_error(facts[static_cast<std::size_t>(length - 1 - code % length)].what, " is not the same on rank ",
-                world.size() - code / length, " as on rank 0, which has ",
+                world.size() - code / length, " as on rank 0, where it is ",
                 shown(facts[static_cast<std::size_t>(length - 1 - code % length)].value),
                 "; every rank needs the same");
 }
 
 std::vector<Fact> flags_to_share(const RunConfig& config) {
     using nlohmann::json;
-    const auto text = [](const json& value) { return value.dump(-1, ' ', false, json::error_handler_t::replace); };
+    const auto text = [](const json& value) {
+        return value.is_null() ? "not given" : value.dump(-1, ' ', false, json::error_handler_t::replace);
+    };
     const json all = config_to_json(config);
     std::vector<Fact> facts = {{"the build of teratron", version_line()},
                                {"the kind of model", text(all.at("model_kind"))},

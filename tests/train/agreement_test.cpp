@@ -35,7 +35,7 @@ TEST(Agreement, WhoDiffersSaysSoAndTheOthersNameIt) {
     });
     for (const int other : {0, 1})
         EXPECT_EQ(lines[static_cast<std::size_t>(other)],
-                  "--lr is not the same on rank 2 as on rank 0, which has 0.1; every rank needs the same");
+                  "--lr is not the same on rank 2 as on rank 0, where it is 0.1; every rank needs the same");
     for (const int differs : {2, 3})
         EXPECT_EQ(lines[static_cast<std::size_t>(differs)],
                   "--lr is 0.2 on this rank, and something else on rank 0; every rank needs the same");
@@ -46,14 +46,15 @@ TEST(Agreement, FlagsMustBeTheSameAndPlacesNeedNot) {
         "--num-layers 2 --hidden-size 32 --num-attention-heads 4 --seq-length 16 --max-position-embeddings 16 "
         "--micro-batch-size 1 --global-batch-size 8 --tokenizer-type NullTokenizer --vocab-size 100 --lr 0.1 "
         "--train-iters 2 --data-path here ";
-    const auto line_of_rank_1 = [&](const std::string& flags) {
+    const auto with_on_rank_1 = [&](const std::string& flags) {
         return told(2, [&](int rank) {
             RunConfig config =
                 parse_run_config(ModelKind::gpt, words(base + (rank == 1 ? flags : "")), {rank, 2, rank});
             validate_and_derive(config, 2);
             return flags_to_share(config);
-        })[1];
+        });
     };
+    const auto line_of_rank_1 = [&](const std::string& flags) { return with_on_rank_1(flags)[1]; };
     for (const char* allowed :
          {"", "--data-path there", "--threads 3", "--num-workers 0", "--metrics-file m", "--no-masked-softmax-fusion"})
         EXPECT_EQ(line_of_rank_1(allowed), "") << allowed;
@@ -63,6 +64,8 @@ TEST(Agreement, FlagsMustBeTheSameAndPlacesNeedNot) {
           "--save s --save-interval 2", "--load elsewhere", "--dataloader-type cyclic"})
         EXPECT_NE(line_of_rank_1(refused).find("on this rank, and something else on rank 0"), std::string::npos)
             << refused << ": " << line_of_rank_1(refused);
+    const std::string line_of_rank_0 = with_on_rank_1("--exit-interval 3")[0];
+    EXPECT_NE(line_of_rank_0.find("on rank 0, where it is not given;"), std::string::npos) << line_of_rank_0;
     EXPECT_EQ(line_of_rank_1("--no-data-sharding").find("--no-data-sharding is true on this rank"), 0U)
         << line_of_rank_1("--no-data-sharding");
 }
