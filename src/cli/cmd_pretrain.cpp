@@ -58,7 +58,7 @@ int cmd_pretrain(const CommandArgs& args) {
     const CommandArgs flags(args.begin() + 1, args.end());
     RunConfig config;
     RankPlace place;
-    before_meeting(place, [&] {
+    before_meeting(flags, place, [&] {
         config = parse_run_config(kind, flags, {});
         place = place_of(config);
         take_arguments_from_checkpoint(config);

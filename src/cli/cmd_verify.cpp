@@ -67,7 +67,7 @@ void verify_on_threads(const RunConfig& config) {
 
 void verify_on_processes(const RunConfig& config, const RankPlace& place) {
     VerifyPlan plan;
-    before_meeting(place, [&] { plan = plan_verification(config); });
+    before_meeting({}, place, [&] { plan = plan_verification(config); });
     with_world(config, place, [&](ProcessWorld& world) {
         const Engine engine(device_named(config.device), Engine::gpu_of_rank(place.local_rank));
         const bool gpu = engine.device() != Device::cpu;
@@ -93,8 +93,9 @@ int cmd_verify(const CommandArgs& args) {
         usage_error("say what to verify first: teratron verify gpt <flags> --world-size N");
     RunConfig config;
     RankPlace place;
-    before_meeting(place, [&] {
-        config = parse_run_config(parse_model_kind(args[0]), {args.begin() + 1, args.end()}, {});
+    const CommandArgs flags(args.begin() + 1, args.end());
+    before_meeting(flags, place, [&] {
+        config = parse_run_config(parse_model_kind(args[0]), flags, {});
         place = place_of(config);
         validate_and_derive(config, config.world_size);
     });

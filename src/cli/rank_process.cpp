@@ -24,10 +24,28 @@ std::map<std::string, std::string> told_by_flags(const RunConfig& config) {
     return told;
 }
 
-/// Of a process whose flags cannot be read.
-RankPlace place_by_variables() {
+/// Of a process whose flags cannot be read as a whole: by those of them that place it, and the launcher's variables.
+RankPlace place_by_words(const CommandArgs& flags) {
+    const std::map<std::string, std::string> variables = {{"--rank", "RANK"},
+                                                          {"--world-size", "WORLD_SIZE"},
+                                                          {"--master-addr", "MASTER_ADDR"},
+                                                          {"--master-port", "MASTER_PORT"}};
+    std::map<std::string, std::string> told;
+    for (std::size_t i = 0; i < flags.size(); ++i) {
+        const std::size_t equals = flags[i].find('=');
+        const auto at = variables.find(flags[i].substr(0, equals));
+        if (at == variables.end()) continue;
+        if (equals != std::string::npos)
+            told[at->second] = flags[i].substr(equals + 1);
+        else if (i + 1 < flags.size())
+            told[at->second] = flags[i + 1];
+    }
+    if (told.count("RANK") == 0) told.erase("WORLD_SIZE");
     try {
-        return find_rank_place();
+        return find_rank_place([&](const char* name) {
+            const auto at = told.find(name);
+            return at == told.end() ? std::getenv(name) : at->second.c_str();
+        });
     } catch (const UsageError&) {
         return {};
     }
@@ -58,11 +76,11 @@ RankPlace place_of(RunConfig& config) {
     return place;
 }
 
-void before_meeting(const RankPlace& place, const std::function<void()>& work) {
+void before_meeting(const CommandArgs& flags, const RankPlace& place, const std::function<void()>& work) {
     try {
         work();
     } catch (const std::exception& e) {
-        stay_away(place.size > 1 ? place : place_by_variables(), e.what());
+        stay_away(place.size > 1 ? place : place_by_words(flags), e.what());
         throw;
     }
 }

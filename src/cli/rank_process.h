@@ -3,6 +3,7 @@
 
 #include <functional>
 
+#include "cli/commands.h"
 #include "comm/process_world.h"
 #include "config/run_config.h"
 
@@ -14,8 +15,8 @@ namespace tera {
 RankPlace place_of(RunConfig& config);
 
 /// What a process does before it meets the others; it sets `place` as soon as it is known. An error is told to them and
-/// thrown on: they need not wait for this rank.
-void before_meeting(const RankPlace& place, const std::function<void()>& work);
+/// thrown on: they need not wait for this rank. `flags` may be what the error is about.
+void before_meeting(const CommandArgs& flags, const RankPlace& place, const std::function<void()>& work);
 
 /// Meets the other ranks and works with them. An error of the work is told to all, who leave with its exit code, and is
 /// thrown on; a UsageError with the name of this rank in front.

@@ -212,6 +212,25 @@ TEST(ParallelTraining, rank_0_that_fails_before_the_meeting_turns_the_others_awa
     }
 }
 
+TEST(ParallelTraining, a_rank_placed_by_flags_that_fails_before_the_meeting_tells_the_others) {
+    for (const std::size_t wrong : {0u, 1u}) {
+        const std::string meet =
+            " --distributed-timeout-minutes 1 --master-addr=127.0.0.1 --master-port " + free_port();
+        std::vector<Outcome> ends(2);
+        std::vector<std::thread> ranks;
+        for (std::size_t r = 0; r < ends.size(); ++r)
+            ranks.emplace_back([&, r] {
+                ends[r] = teratron(words(train + meet + " --world-size 2 --rank " + std::to_string(r) +
+                                         (r == wrong ? " --no-such-flag" : "")));
+            });
+        for (std::thread& rank : ranks) rank.join();
+        for (const Outcome& end : ends) {
+            EXPECT_EQ(end.exit_code, 2) << end.err;
+            EXPECT_NE(end.err.find("--no-such-flag"), std::string::npos) << end.err;
+        }
+    }
+}
+
 TEST(ParallelTraining, flags_that_place_a_rank_wrongly_are_one_line) {
     const std::string meet = " --master-addr 127.0.0.1 --master-port " + free_port();
     const auto expect_line = [&](const std::string& flags, const std::string& said, const RunOptions& options = {}) {
