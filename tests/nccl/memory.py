@@ -12,6 +12,7 @@ import argparse
 import json
 import os
 import re
+import shutil
 import subprocess
 import sys
 import tempfile
@@ -64,6 +65,9 @@ def main():
     parser.add_argument("binary")
     parser.add_argument("--only", default="")
     options = parser.parse_args()
+    if not shutil.which("nvidia-smi"):
+        print("memory.py: nvidia-smi is not there; it comes with the GPU's driver", file=sys.stderr)
+        return 2
     if not os.access(options.binary, os.X_OK):
         print(f"memory.py: {options.binary} is not a program; build it with scripts/build.sh", file=sys.stderr)
         return 2
