@@ -2,7 +2,7 @@
 """A rank of a run on GPUs dies, stops or throws at a random moment: it must be named, all processes gone, exit codes
 not 0, within 30 s.
 
-    python3 tests/nccl/failures.py build/teratron [--rounds 20] [--ranks 4] [--at-once 3] [--device cuda]
+    python3 tests/nccl/failures.py build/teratron [--rounds 20] [--first 0] [--ranks 4] [--at-once 3] [--device cuda]
 
 Ranks share the GPUs, started as hand-written scripts do it, with variables: two by two tensor-parallel. Each has its
 data to itself, so that one can be made to fail by cutting its file short. A GPU takes about twelve processes at once.
@@ -104,6 +104,7 @@ def main():
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("binary")
     parser.add_argument("--rounds", type=int, default=20)
+    parser.add_argument("--first", type=int, default=0, help="number of the first round; each has moments of its own")
     parser.add_argument("--ranks", type=int, default=4, help="of each run; even")
     parser.add_argument("--at-once", type=int, default=3, help="so many runs beside each other")
     parser.add_argument("--device", default="cuda")
@@ -115,7 +116,8 @@ def main():
         return 2
     results = {kind: [] for kind in kinds}
     with concurrent.futures.ThreadPoolExecutor(options.at_once) as pool:
-        jobs = {pool.submit(one, options, kind, n): kind for n in range(options.rounds) for kind in kinds}
+        jobs = {pool.submit(one, options, kind, n): kind for n in range(options.first, options.first + options.rounds)
+                for kind in kinds}
         for job in concurrent.futures.as_completed(jobs):
             kind = jobs[job]
             seconds, text = job.result()

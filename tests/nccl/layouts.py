@@ -76,10 +76,14 @@ BOUNDS = {"f32": (1e-4, 1e-2), "bf16": (5e-3, 5e-2)}
 ITEM = {0: 1, 1: 1, 2: 4, 3: 4, 4: 8, 5: 8, 6: 2, 7: 4, 8: 8, 9: 2}
 
 
+running = set()
+
+
 def run(command, output=None, **kwargs):
     """Runs it to its end; what it printed goes to the file, and no process of it is left after the time limit."""
     with open(output or os.devnull, "w+") as out:
         process = subprocess.Popen(command, stdout=out, stderr=subprocess.STDOUT, start_new_session=True, **kwargs)
+        running.add(process)
         try:
             code = process.wait(timeout=90)
         except subprocess.TimeoutExpired:
@@ -88,6 +92,7 @@ def run(command, output=None, **kwargs):
             os.killpg(process.pid, signal.SIGKILL)
             process.wait()
             code = "none: it did not end in 90 s"
+        running.discard(process)
         out.seek(0)
         return code, out.read()
 
@@ -122,6 +127,18 @@ def multi_process_service(wanted):
             yield variables
         finally:
             subprocess.run(["nvidia-cuda-mps-control"], input="quit\n", text=True, env=environment, check=False)
+
+
+@contextlib.contextmanager
+def ended_when_interrupted(pool):
+    """Otherwise everything that waits for its turn would still be run."""
+    try:
+        yield
+    except KeyboardInterrupt:
+        pool.shutdown(wait=False, cancel_futures=True)
+        for process in list(running):
+            os.killpg(process.pid, signal.SIGKILL)
+        raise
 
 
 def difference(a, b):
@@ -235,7 +252,7 @@ def hold_all(options, wanted, service):
         side_by_side = [layout for layout in wanted if service and layout[1] <= MOST_UNDER_SERVICE]
         in_turns = [layout for layout in wanted if layout not in side_by_side]
         for layouts, at_once, variables in [(side_by_side, 1, service), (in_turns, options.at_once, {})]:
-            with concurrent.futures.ThreadPoolExecutor(at_once) as pool:
+            with concurrent.futures.ThreadPoolExecutor(at_once) as pool, ended_when_interrupted(pool):
                 jobs = [pool.submit(hold_against_one, options, dtype, layout, alone[UNTIED in layout[2]], root, variables)
                         for layout in layouts]
                 for job in concurrent.futures.as_completed(jobs):
@@ -267,8 +284,12 @@ def main():
     if options.mps and not shutil.which("nvidia-cuda-mps-control"):
         print("layouts.py: nvidia-cuda-mps-control is not there; leave out --mps", file=sys.stderr)
         return 2
-    with multi_process_service(options.mps) as service:
-        return hold_all(options, wanted, service)
+    try:
+        with multi_process_service(options.mps) as service:
+            return hold_all(options, wanted, service)
+    except KeyboardInterrupt:
+        print("layouts.py: interrupted", file=sys.stderr)
+        return 130
 
 
 if __name__ == "__main__":
