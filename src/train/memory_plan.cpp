@@ -40,7 +40,7 @@ std::size_t batch_bytes(const RunConfig& c) {
 
 std::string MemoryPlan::text() const {
     return cat("weights and gradients ", size_text(weights), ", optimizer ", size_text(optimizer), ", activations ",
-               size_text(activations), ", scratch ", size_text(scratch), ", other ", size_text(other()));
+               size_text(activations), ", scratch ", size_text(scratch), ", buffers ", size_text(buffers()));
 }
 
 MemoryPlan plan_memory(const RunConfig& config, std::int64_t true_vocab, Workspace& dry) {

@@ -30,9 +30,8 @@ struct MemoryPlan {
 
     std::map<std::string, Traffic> sent;  ///< in one step, by what it is for (Mesh::traffic)
 
-    /// The kinds that are named nowhere else.
-    std::size_t other() const { return tables + batches + messages + libraries + rounding; }
-    std::size_t total() const { return weights + optimizer + activations + scratch + other(); }
+    std::size_t buffers() const { return tables + batches + messages + libraries + rounding; }
+    std::size_t total() const { return weights + optimizer + activations + scratch + buffers(); }
     /// "weights and gradients 9.90 GiB, optimizer 19.80 GiB, ...".
     std::string text() const;
 };

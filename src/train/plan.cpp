@@ -152,6 +152,18 @@ RunPlan make_plan(const RunConfig& config, const std::vector<std::int64_t>& at_i
 
 namespace {
 
+/// " (messages 8.00 MiB, product library 64.00 MiB)": the buffers there are.
+std::string buffers_text(const MemoryPlan& m) {
+    std::string out;
+    for (const auto& [what, bytes] : {std::pair{"messages", m.messages},
+                                      {"batches", m.batches},
+                                      {"tables", m.tables},
+                                      {"product library", m.libraries},
+                                      {"rounding", m.rounding}})
+        if (bytes > 0) out += cat(out.empty() ? " (" : ", ", what, " ", size_text(bytes));
+    return out.empty() ? out : out + ")";
+}
+
 std::string layout_text(const LayoutPlan& layout) {
     const bool cpu = layout.device == "CPU";
     std::string out =
@@ -164,7 +176,7 @@ std::string layout_text(const LayoutPlan& layout) {
                         cat(size_text(m.total()), ": weights ", size_text(m.weights - m.gradients), ", gradients ",
                             size_text(m.gradients), ", main weights ", size_text(m.main_weights), ", optimizer state ",
                             size_text(m.optimizer - m.main_weights), ", activations ", size_text(m.activations),
-                            ", scratch ", size_text(m.scratch), ", other ", size_text(m.other())));
+                            ", scratch ", size_text(m.scratch), ", buffers ", size_text(m.buffers()), buffers_text(m)));
     }
     if (layout.libraries_about > 0)
         out += report_line("  on top of it", cat("about ", size_text(layout.libraries_about),
@@ -173,7 +185,8 @@ std::string layout_text(const LayoutPlan& layout) {
     if (!fullest.sent.empty()) out += report_line("sent in a step", "by a rank of the fullest stage");
     for (const auto& [what, traffic] : fullest.sent)
         if (traffic.calls > 0)
-            out += report_line("  " + what, cat(size_text(traffic.bytes), " in ", grouped(traffic.calls), " calls"));
+            out += report_line("  " + what, cat(size_text(traffic.bytes), " in ", grouped(traffic.calls),
+                                                traffic.calls == 1 ? " call" : " calls"));
     if (layout.stages.size() > 1)
         out += report_line("pipeline bubble", cat(format_text("%.1f %%", 100 * layout.bubble), " of a step"));
     return out;
@@ -191,7 +204,13 @@ nlohmann::json layout_json(const LayoutPlan& layout) {
                           {"optimizer_state", m.optimizer - m.main_weights},
                           {"activations", m.activations},
                           {"scratch", m.scratch},
-                          {"other", m.other()},
+                          {"buffers", m.buffers()},
+                          {"buffers_by_name",
+                           {{"messages", m.messages},
+                            {"batches", m.batches},
+                            {"tables", m.tables},
+                            {"product_library", m.libraries},
+                            {"rounding", m.rounding}}},
                           {"sent_per_step", std::move(sent)}});
     }
     return {{"device", layout.device},

@@ -423,6 +423,28 @@ TEST(Plan, MemoryIsCountedWhateverIsLogged) {
     EXPECT_EQ(total(" --xielu"), 0) << "a part of the model that is not built";
 }
 
+TEST(Plan, NamesEveryByteOfARank) {
+    const auto [config, plan] = plan_of(ModelKind::gpt,
+                                        "--num-layers 4 --hidden-size 64 --num-attention-heads 4 --device cpu "
+                                        "--pipeline-model-parallel-size 2 --position-embedding-type rope" +
+                                            aws_gpt,
+                                        2);
+    const nlohmann::json stages = plan_json(config, plan)["layout"]["stages"];
+    ASSERT_EQ(stages.size(), 2);
+    for (const nlohmann::json& stage : stages) {
+        const auto bytes = [&](const char* name) { return stage[name].get<std::size_t>(); };
+        std::size_t buffers = 0;
+        for (const nlohmann::json& part : stage["buffers_by_name"]) buffers += part.get<std::size_t>();
+        EXPECT_EQ(bytes("buffers"), buffers);
+        EXPECT_GT(stage["buffers_by_name"]["tables"].get<std::size_t>(), 0);
+        EXPECT_EQ(bytes("total"), bytes("weights") + bytes("gradients") + bytes("main_weights") +
+                                      bytes("optimizer_state") + bytes("activations") + bytes("scratch") + buffers);
+    }
+    const std::string text = plan_text(config, plan);
+    EXPECT_NE(text.find(", buffers "), std::string::npos) << text;
+    EXPECT_NE(text.find("(tables "), std::string::npos) << text;
+}
+
 TEST(Plan, SaysWhatComesOnTopOfAGpusMemory) {
     const std::string model = "--num-layers 2 --hidden-size 64 --num-attention-heads 4 --device ";
     const auto on_top = [&](const std::string& device, int ranks) {

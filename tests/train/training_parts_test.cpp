@@ -72,7 +72,7 @@ TEST(MemoryPlan, SpeaksOfPowersOfTwo) {
     MemoryPlan plan;
     plan.weights = std::size_t{3} << 29;
     plan.activations = std::size_t{10} << 20;
-    EXPECT_EQ(plan.text(), "weights and gradients 1.50 GiB, optimizer 0, activations 10.00 MiB, scratch 0, other 0");
+    EXPECT_EQ(plan.text(), "weights and gradients 1.50 GiB, optimizer 0, activations 10.00 MiB, scratch 0, buffers 0");
 }
 
 /// Advice on runs that do not fit, tried by following it.
