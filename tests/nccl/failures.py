@@ -111,8 +111,10 @@ def main():
     parser.add_argument("--kinds", default=",".join(KINDS))
     options = parser.parse_args()
     kinds = options.kinds.split(",")
-    if not set(kinds) <= set(KINDS) or options.ranks % 2 or not os.access(options.binary, os.X_OK):
-        print(f"failures.py: give a program, an even number of ranks, and of the kinds {', '.join(KINDS)}", file=sys.stderr)
+    if (not set(kinds) <= set(KINDS) or options.ranks % 2 or options.rounds < 1 or options.first < 0 or
+            not os.access(options.binary, os.X_OK)):
+        print(f"failures.py: give a program, an even number of ranks, rounds, and of the kinds {', '.join(KINDS)}",
+              file=sys.stderr)
         return 2
     results = {kind: [] for kind in kinds}
     with concurrent.futures.ThreadPoolExecutor(options.at_once) as pool:

@@ -97,6 +97,12 @@ def run(command, output=None, **kwargs):
         return code, out.read()
 
 
+def end_running():
+    for process in list(running):
+        with contextlib.suppress(ProcessLookupError):
+            os.killpg(process.pid, signal.SIGKILL)
+
+
 def train(binary, flags, ranks, folder, steps, timeline=False, service={}):
     """Losses and norms by step, the output, and NCCL's log by rank."""
     metrics = folder / "metrics.jsonl"
@@ -136,8 +142,7 @@ def ended_when_interrupted(pool):
         yield
     except KeyboardInterrupt:
         pool.shutdown(wait=False, cancel_futures=True)
-        for process in list(running):
-            os.killpg(process.pid, signal.SIGKILL)
+        end_running()
         raise
 
 
@@ -288,6 +293,7 @@ def main():
         with multi_process_service(options.mps) as service:
             return hold_all(options, wanted, service)
     except KeyboardInterrupt:
+        end_running()  # one rank alone, which runs in no pool
         print("layouts.py: interrupted", file=sys.stderr)
         return 130
 
