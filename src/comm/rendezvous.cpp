@@ -8,6 +8,7 @@
 #include <cstring>
 #include <limits>
 #include <optional>
+#include <string_view>
 
 #include "core/error.h"
 
@@ -84,6 +85,10 @@ std::string without_brackets(const std::string& address) {
     return has ? address.substr(1, address.size() - 2) : address;
 }
 
+/// torchrun listens at MASTER_PORT itself, for a store that ranks of PyTorch share; rank 0 needs one of its own, which
+/// all ranks can name.
+int port_beside_torchrun(int port) { return port <= 64535 ? port + 1000 : port - 1000; }
+
 void find_meeting_point(const Variables& variables, RankPlace& place) {
     if (const char* address = variables("MASTER_ADDR")) place.address = without_brackets(address);
     place.port = number(variables, "MASTER_PORT").value_or(0);
@@ -102,6 +107,9 @@ void find_meeting_point(const Variables& variables, RankPlace& place) {
     if (place.port == 0 || place.port > 65535)
         usage_error("there are ", place.size, " ranks, and MASTER_PORT is ", place.port == 0 ? "not set" : "no port",
                     "; set it, or --master-port, to a free port of rank 0's host, such as 6000");
+    const char* store = variables("TORCHELASTIC_USE_AGENT_STORE");
+    if (place.launcher == Launcher::variables && store != nullptr && std::string_view(store) == "True")
+        place.port = port_beside_torchrun(place.port);
 }
 
 }  // namespace

@@ -9,7 +9,8 @@
 // srun --mpi=pmi2 sets PMI_RANK too, and mpirun of MPICH within a job starts its own helpers with srun, one per node:
 // there are as many ranks as PMI_SIZE then, and not as many tasks.
 // Ranks meet at rank 0: MASTER_ADDR and MASTER_PORT; under srun the first host of the step and a port made from the
-// job's number, where they are not set. mpirun tells its ranks itself. A launcher that chose the port leaves rank 0 the
+// job's number, where they are not set; 1000 beside MASTER_PORT under torchrun, which listens there itself
+// (TORCHELASTIC_USE_AGENT_STORE). mpirun tells its ranks itself. A launcher that chose the port leaves rank 0 the
 // socket, so that nobody takes the port meanwhile: TERATRON_LISTENER is its number. So that ranks of two jobs that meet
 // at one port by mistake are told apart, the job has a name: TERATRON_JOB (of launch local), TORCHELASTIC_RUN_ID, or
 // the step of Slurm.

@@ -1,4 +1,4 @@
-// Training on ranks that are processes: started by `launch local` and by mpirun, they train as one rank does.
+// Training on ranks that are processes: started by `launch local`, mpirun and torchrun, they train as one rank does.
 #include <gtest/gtest.h>
 
 #include <cmath>
@@ -66,6 +66,19 @@ TEST(ParallelTraining, eight_processes_of_mpirun) {
     int code = -1;
     const std::string many = mpirun_8(train + layout, code);
     ASSERT_EQ(code, 0) << many;
+    expect_same_losses(many, teratron(words(train)).out);
+}
+
+TEST(ParallelTraining, eight_processes_of_torchrun) {
+    const std::string torchrun = std::string(TERA_SOURCE_DIR) + "/.venv/bin/torchrun";
+    if (!std::filesystem::exists(torchrun)) GTEST_SKIP() << "there is no torchrun here (scripts/setup.sh --oracle)";
+    const TemporaryFolder folder;
+    const int status = std::system(cat("ASAN_OPTIONS=detect_leaks=0 timeout 100 ", torchrun,
+                                       " --nproc-per-node 8 --no-python ", TERA_BINARY, " ", train, layout, "> ",
+                                       (folder / "out").string(), " 2> ", (folder / "err").string())
+                                       .c_str());
+    const std::string many = read_file(folder / "out");
+    ASSERT_EQ(status, 0) << many << read_file(folder / "err");
     expect_same_losses(many, teratron(words(train)).out);
 }
 

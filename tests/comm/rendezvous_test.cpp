@@ -45,6 +45,22 @@ TEST(Rendezvous, torchrun) {
     EXPECT_EQ(p.launcher, Launcher::variables);
 }
 
+/// Where torchrun's own store has the port, as it has been since 1.9, rank 0 listens at another.
+TEST(Rendezvous, torchrun_keeps_its_port) {
+    const auto port = [](const char* master, const char* store) {
+        return place_with({{"RANK", "1"},
+                           {"WORLD_SIZE", "2"},
+                           {"MASTER_ADDR", "localhost"},
+                           {"MASTER_PORT", master},
+                           {"TORCHELASTIC_USE_AGENT_STORE", store}})
+            .port;
+    };
+    EXPECT_EQ(port("29500", "True"), 30500);
+    EXPECT_EQ(port("29500", "False"), 29500);
+    EXPECT_EQ(port("64535", "True"), 65535);
+    EXPECT_EQ(port("64536", "True"), 63536);
+}
+
 TEST(Rendezvous, an_address_may_stand_in_brackets) {
     for (const char* address : {"::1", "[::1]"})
         EXPECT_EQ(
