@@ -29,6 +29,10 @@ if(TERA_CUDA)
     enable_language(CUDA)
     find_package(CUDAToolkit REQUIRED)
     target_compile_definitions(tera_options INTERFACE TERA_WITH_CUDA)
+    if("90" IN_LIST CMAKE_CUDA_ARCHITECTURES)
+        set(TERA_SM90 ON)  # kernels for Hopper alone, in src/*/*_sm90.cu
+        target_compile_definitions(tera_options INTERFACE TERA_SM90)
+    endif()
     target_compile_options(tera_options INTERFACE
         "$<$<COMPILE_LANGUAGE:CUDA>:-std=c++20;--expt-relaxed-constexpr;--extended-lambda;-Werror=all-warnings;-O3>")
     target_link_libraries(tera_options INTERFACE CUDA::cudart_static CUDA::cublasLt)

@@ -1,88 +1,9 @@
 #include "ops/activation_backends.h"
+#include "ops/activation_functions.cuh"
 #include "ops/column_sum.h"
-#include "ops/cuda_types.cuh"
 
 namespace tera::ops::cuda {
 namespace {
-
-template <class A>
-__device__ inline A sigmoid(A x) {
-    return reciprocal(A(1) + exp_of(-x));
-}
-
-constexpr double gelu_c = 0.7978845608028654;
-
-template <class A>
-struct ValueAndSlope {
-    A value, slope;
-};
-
-struct GeluTanh {
-    template <class A>
-    __device__ static ValueAndSlope<A> both(A x) {
-        A xx = x * x, s = sigmoid(inner(x, xx)), value = x * s;
-        return {value, s + value * (A(1) - s) * (A(2 * gelu_c) + A(6 * gelu_c * 0.044715) * xx)};
-    }
-    template <class A>
-    __device__ static A value(A x) {
-        return x * sigmoid(inner(x, x * x));
-    }
-    template <class A>
-    __device__ static A slope(A x) {
-        return both(x).slope;
-    }
-
-  private:
-    template <class A>
-    __device__ static A inner(A x, A xx) {
-        return x * (A(2 * gelu_c) + A(2 * gelu_c * 0.044715) * xx);
-    }
-};
-struct GeluErf {
-    template <class A>
-    __device__ static ValueAndSlope<A> both(A x) {
-        A half = A(0.5) * erfc(x * A(-0.7071067811865476));
-        return {x * half, half + x * A(0.3989422804014327) * exp_of(A(-0.5) * x * x)};
-    }
-    template <class A>
-    __device__ static A value(A x) {
-        return A(0.5) * x * erfc(x * A(-0.7071067811865476));
-    }
-    template <class A>
-    __device__ static A slope(A x) {
-        return A(0.5) * erfc(x * A(-0.7071067811865476)) + x * A(0.3989422804014327) * exp_of(A(-0.5) * x * x);
-    }
-};
-struct SquaredRelu {
-    template <class A>
-    __device__ static ValueAndSlope<A> both(A x) {
-        return {value(x), slope(x)};
-    }
-    template <class A>
-    __device__ static A value(A x) {
-        return x > 0 ? x * x : A(0);
-    }
-    template <class A>
-    __device__ static A slope(A x) {
-        return x > 0 ? 2 * x : A(0);
-    }
-};
-struct Silu {
-    template <class A>
-    __device__ static ValueAndSlope<A> both(A x) {
-        A s = sigmoid(x);
-        return {x * s, s * (A(1) + x * (A(1) - s))};
-    }
-    template <class A>
-    __device__ static A value(A x) {
-        return x * sigmoid(x);
-    }
-    template <class A>
-    __device__ static A slope(A x) {
-        A s = sigmoid(x);
-        return s * (A(1) + x * (A(1) - s));
-    }
-};
 
 /// Elements are handled in groups of `step` (a pack, or one), so that the same code serves odd sizes.
 template <class F, class T, int step>

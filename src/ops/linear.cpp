@@ -2,6 +2,7 @@
 
 #include "ops/column_sum.h"
 #include "ops/convert.h"
+#include "ops/gated_product.h"
 #include "ops/gemm.h"
 #include "ops/linear_backends.h"
 
@@ -88,7 +89,23 @@ Activated linear_activation(const Exec& keep, const Exec& temp, ActivationKind k
     std::int64_t T = x.rows(), F = w.shape[0];
     TERA_CHECK(!is_gated(kind) || F % 2 == 0, w.shape);
     Activated out{keep.tensor(x.dtype, {T, F}), temp.tensor(x.dtype, {T, is_gated(kind) ? F / 2 : F})};
+    if (!bias && cuda::has_gated_products(keep, kind, x.dtype, T, x.cols(), F / 2)) {
+        if (!keep.counts()) cuda::gated_product(keep, out.a, out.h, x, w);
+        return out;
+    }
     TERA_DISPATCH_WITH_SCRATCH(keep, linear_activation(keep, kind, out.a, out.h, x, w, bias));
+    return out;
+}
+
+std::optional<ActivatedBackward> linear_dgrad_activation(const Exec& exec, ActivationKind kind, ConstTensor dy,
+                                                         ConstTensor w, ConstTensor h, bool rebuild) {
+    check_2d("gradient of the output", dy, w.shape[0]);
+    TERA_CHECK(h.rows() == dy.rows(), h.shape, " and ", dy.shape);
+    const std::int64_t width = w.shape[1];
+    if (!cuda::has_gated_products(exec, kind, h.dtype, dy.rows(), dy.cols(), width)) return {};
+    check_2d("activation's input", h, 2 * width);
+    ActivatedBackward out{exec.like(h), rebuild ? exec.tensor(h.dtype, {h.rows(), width}) : Tensor{}};
+    if (!exec.counts()) cuda::gated_product_backward(exec, out.dh, out.a, dy, w, h);
     return out;
 }
 

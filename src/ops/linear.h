@@ -2,6 +2,8 @@
 //   dx = dy W          dW += or = dyᵀ x          db += Σ_t dy_t
 #pragma once
 
+#include <optional>
+
 #include "core/exec.h"
 #include "ops/activation.h"
 #include "ops/residual.h"
@@ -26,6 +28,14 @@ struct Activated {
 };
 Activated linear_activation(const Exec& keep, const Exec& temp, ActivationKind kind, ConstTensor x, ConstTensor w,
                             ConstTensor bias);
+
+/// The gradient by h of activation(h) Wᵀ, from its own, dy; and activation(h) once more, if it is wanted. Absent, and
+/// nothing done, where no GPU does it in one product.
+struct ActivatedBackward {
+    Tensor dh, a;
+};
+std::optional<ActivatedBackward> linear_dgrad_activation(const Exec& exec, ActivationKind kind, ConstTensor dy,
+                                                         ConstTensor w, ConstTensor h, bool rebuild);
 
 /// y (any float dtype, [T,N]) = x Wᵀ into memory the caller owns.
 void linear_into(const Exec& exec, Tensor y, ConstTensor x, ConstTensor w);

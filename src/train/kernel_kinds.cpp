@@ -32,6 +32,7 @@ constexpr KernelRule own_rules[] = {
     {"sum_piece", KernelKind::bias_gradient},
     {"plain", KernelKind::activation},
     {"gated", KernelKind::activation},
+    {"product_kernel", KernelKind::gemm},  // with SwiGLU in it
     {"activation", KernelKind::activation},
     {"convert", KernelKind::copy},
     {"add_kernel", KernelKind::copy},

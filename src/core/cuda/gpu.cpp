@@ -106,6 +106,7 @@ Gpu::Gpu(int which) : on_paper(false), device(which) {
     TERA_CUDA(cudaGetDeviceProperties(&properties, which));
     name = properties.name;
     multiprocessors = properties.multiProcessorCount;
+    hopper = properties.major == 9;
     total_bytes = properties.totalGlobalMem;
     constexpr int oldest = TERA_CUDA_OLDEST;  // that there is code for
     if (properties.major * 10 + properties.minor < oldest)

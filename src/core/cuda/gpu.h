@@ -24,6 +24,7 @@ struct Gpu {
     const bool on_paper;
     int device;
     int multiprocessors = 0;
+    bool hopper = true;  ///< of that generation; on paper too
     std::string name;
     std::size_t total_bytes = 0;
     cudaStream_t stream = nullptr;

@@ -1,0 +1,191 @@
+// What Hopper's GPUs have for matrix products, in its own words: tiles of memory that a copy engine brings and takes,
+// barriers that count their bytes, products of warp groups straight from shared memory.
+#pragma once
+
+#include <cuda.h>
+
+#include <cstdint>
+
+#include "ops/cuda_types.cuh"
+
+namespace tera::ops::cuda::hopper {
+
+__device__ inline unsigned shared_address(const void* p) { return static_cast<unsigned>(__cvta_generic_to_shared(p)); }
+
+// Barriers in shared memory, by their addresses.
+
+__device__ inline void barrier_init(unsigned barrier, unsigned arrivals) {
+    asm volatile("mbarrier.init.shared::cta.b64 [%0], %1;" ::"r"(barrier), "r"(arrivals) : "memory");
+}
+/// The one arrival of a phase, which ends when so many bytes have come too.
+__device__ inline void barrier_expect(unsigned barrier, unsigned bytes) {
+    asm volatile("mbarrier.arrive.expect_tx.shared::cta.b64 _, [%0], %1;" ::"r"(barrier), "r"(bytes) : "memory");
+}
+__device__ inline void barrier_wait(unsigned barrier, unsigned parity) {
+    asm volatile(
+        "{\n"
+        ".reg .pred there;\n"
+        "again: mbarrier.try_wait.parity.shared::cta.b64 there, [%0], %1;\n"
+        "@!there bra again;\n"
+        "}" ::"r"(barrier),
+        "r"(parity)
+        : "memory");
+}
+__device__ inline void barrier_arrive(unsigned barrier) {
+    asm volatile("mbarrier.arrive.shared::cta.b64 _, [%0];" ::"r"(barrier) : "memory");
+}
+/// At the barrier at the same place in a block of the cluster.
+__device__ inline void barrier_arrive(unsigned barrier, unsigned block) {
+    asm volatile(
+        "{\n"
+        ".reg .b32 there;\n"
+        "mapa.shared::cluster.u32 there, %0, %1;\n"
+        "mbarrier.arrive.shared::cluster.b64 _, [there];\n"
+        "}" ::"r"(barrier),
+        "r"(block)
+        : "memory");
+}
+
+// Meetings of threads.
+
+__device__ inline void cluster_meet() {
+    asm volatile("barrier.cluster.arrive.release;\nbarrier.cluster.wait.acquire;" ::: "memory");
+}
+__device__ inline unsigned block_in_cluster() {
+    unsigned rank;
+    asm("mov.u32 %0, %%cluster_ctarank;" : "=r"(rank));
+    return rank;
+}
+__device__ inline void meet(unsigned which, unsigned threads) {
+    asm volatile("bar.sync %0, %1;" ::"r"(which), "r"(threads) : "memory");
+}
+/// Comes without waiting for the others.
+__device__ inline void pass(unsigned which, unsigned threads) {
+    asm volatile("bar.arrive %0, %1;" ::"r"(which), "r"(threads) : "memory");
+}
+template <int count>
+__device__ inline void give_up_registers() {
+    asm volatile("setmaxnreg.dec.sync.aligned.u32 %0;" ::"n"(count));
+}
+template <int count>
+__device__ inline void take_registers() {
+    asm volatile("setmaxnreg.inc.sync.aligned.u32 %0;" ::"n"(count));
+}
+
+// The copy engine: a box of a matrix, at (column, row).
+
+__device__ inline void load_box(const CUtensorMap& map, unsigned to, unsigned barrier, int column, int row) {
+    asm volatile(
+        "cp.async.bulk.tensor.2d.shared::cluster.global.mbarrier::complete_tx::bytes [%0], [%1, {%3, %4}], [%2];" ::"r"(
+            to),
+        "l"(&map), "r"(barrier), "r"(column), "r"(row)
+        : "memory");
+}
+/// To the same place of all blocks in the mask.
+__device__ inline void load_box_for(std::uint16_t blocks, const CUtensorMap& map, unsigned to, unsigned barrier,
+                                    int column, int row) {
+    asm volatile(
+        "cp.async.bulk.tensor.2d.shared::cluster.global.mbarrier::complete_tx::bytes.multicast::cluster [%0], [%1, "
+        "{%3, "
+        "%4}], [%2], %5;" ::"r"(to),
+        "l"(&map), "r"(barrier), "r"(column), "r"(row), "h"(blocks)
+        : "memory");
+}
+__device__ inline void store_box(const CUtensorMap& map, unsigned from, int column, int row) {
+    asm volatile("cp.async.bulk.tensor.2d.global.shared::cta.bulk_group [%0, {%2, %3}], [%1];" ::"l"(&map), "r"(from),
+                 "r"(column), "r"(row)
+                 : "memory");
+}
+__device__ inline void stores_given() { asm volatile("cp.async.bulk.commit_group;" ::: "memory"); }
+/// Until what this thread has stored from may be written to again.
+__device__ inline void stores_read() { asm volatile("cp.async.bulk.wait_group.read 0;" ::: "memory"); }
+/// What threads have written to shared memory is there for the copy engine.
+__device__ inline void written_for_copies() { asm volatile("fence.proxy.async.shared::cta;" ::: "memory"); }
+
+// Fragments of 8 x 8, four at once; a lane gives the address of one row.
+
+__device__ inline void load_fragments(unsigned (&r)[4], unsigned address) {
+    asm volatile("ldmatrix.sync.aligned.m8n8.x4.shared.b16 {%0, %1, %2, %3}, [%4];"
+                 : "=r"(r[0]), "=r"(r[1]), "=r"(r[2]), "=r"(r[3])
+                 : "r"(address)
+                 : "memory");
+}
+__device__ inline void store_fragments(unsigned address, const unsigned (&r)[4]) {
+    asm volatile("stmatrix.sync.aligned.m8n8.x4.shared.b16 [%0], {%1, %2, %3, %4};" ::"r"(address), "r"(r[0]),
+                 "r"(r[1]), "r"(r[2]), "r"(r[3])
+                 : "memory");
+}
+
+// Products of a warp group. A lane has rows l / 4 and l / 4 + 8 of its warp's 16, and of each eight columns 2 (l % 4)
+// and the next: c[4 b], c[4 b + 1] in the first row, c[4 b + 2], c[4 b + 3] in the second.
+
+/// Of a tile in shared memory whose rows of 128 bytes the copy engine has swizzled. block_step: bytes between blocks of
+/// 64 columns, where columns are neighbours (ignored where the inner dimension is).
+__device__ inline std::uint64_t tile_at(unsigned address, unsigned block_step = 16) {
+    return static_cast<std::uint64_t>((address & 0x3ffff) >> 4) | static_cast<std::uint64_t>(block_step >> 4) << 16 |
+           static_cast<std::uint64_t>(1024 >> 4) << 32 | std::uint64_t{1} << 62;
+}
+__device__ inline void products_begin() { asm volatile("wgmma.fence.sync.aligned;" ::: "memory"); }
+__device__ inline void products_given() { asm volatile("wgmma.commit_group.sync.aligned;" ::: "memory"); }
+template <int left>
+__device__ inline void products_wait() {
+    asm volatile("wgmma.wait_group.sync.aligned %0;" ::"n"(left) : "memory");
+}
+/// Keeps the compiler from touching c around products that are on their way.
+template <int n>
+__device__ inline void hold(float (&c)[n]) {
+#pragma unroll
+    for (int i = 0; i < n; ++i) asm volatile("" : "+f"(c[i])::"memory");
+}
+/// c [64, 160] = or += a [64, 16] b [16, 160].
+__device__ inline void multiply_160(float (&c)[80], std::uint64_t a, std::uint64_t b, int add) {
+    asm volatile(
+        "{\n"
+        ".reg .pred p;\n"
+        "setp.ne.b32 p, %82, 0;\n"
+        "wgmma.mma_async.sync.aligned.m64n160k16.f32.bf16.bf16 {"
+        "%0, %1, %2, %3, %4, %5, %6, %7, %8, %9, %10, %11, %12, %13, %14, %15, "
+        "%16, %17, %18, %19, %20, %21, %22, %23, %24, %25, %26, %27, %28, %29, %30, %31, "
+        "%32, %33, %34, %35, %36, %37, %38, %39, %40, %41, %42, %43, %44, %45, %46, %47, "
+        "%48, %49, %50, %51, %52, %53, %54, %55, %56, %57, %58, %59, %60, %61, %62, %63, "
+        "%64, %65, %66, %67, %68, %69, %70, %71, %72, %73, %74, %75, %76, %77, %78, %79"
+        "}, %80, %81, p, 1, 1, 0, 0;\n"
+        "}\n"
+        : "+f"(c[0]), "+f"(c[1]), "+f"(c[2]), "+f"(c[3]), "+f"(c[4]), "+f"(c[5]), "+f"(c[6]), "+f"(c[7]), "+f"(c[8]),
+          "+f"(c[9]), "+f"(c[10]), "+f"(c[11]), "+f"(c[12]), "+f"(c[13]), "+f"(c[14]), "+f"(c[15]), "+f"(c[16]),
+          "+f"(c[17]), "+f"(c[18]), "+f"(c[19]), "+f"(c[20]), "+f"(c[21]), "+f"(c[22]), "+f"(c[23]), "+f"(c[24]),
+          "+f"(c[25]), "+f"(c[26]), "+f"(c[27]), "+f"(c[28]), "+f"(c[29]), "+f"(c[30]), "+f"(c[31]), "+f"(c[32]),
+          "+f"(c[33]), "+f"(c[34]), "+f"(c[35]), "+f"(c[36]), "+f"(c[37]), "+f"(c[38]), "+f"(c[39]), "+f"(c[40]),
+          "+f"(c[41]), "+f"(c[42]), "+f"(c[43]), "+f"(c[44]), "+f"(c[45]), "+f"(c[46]), "+f"(c[47]), "+f"(c[48]),
+          "+f"(c[49]), "+f"(c[50]), "+f"(c[51]), "+f"(c[52]), "+f"(c[53]), "+f"(c[54]), "+f"(c[55]), "+f"(c[56]),
+          "+f"(c[57]), "+f"(c[58]), "+f"(c[59]), "+f"(c[60]), "+f"(c[61]), "+f"(c[62]), "+f"(c[63]), "+f"(c[64]),
+          "+f"(c[65]), "+f"(c[66]), "+f"(c[67]), "+f"(c[68]), "+f"(c[69]), "+f"(c[70]), "+f"(c[71]), "+f"(c[72]),
+          "+f"(c[73]), "+f"(c[74]), "+f"(c[75]), "+f"(c[76]), "+f"(c[77]), "+f"(c[78]), "+f"(c[79])
+        : "l"(a), "l"(b), "r"(add));
+}
+/// The inner dimension of b is the slow one.
+/// c [64, 128] = or += a [64, 16] b [16, 128].
+__device__ inline void multiply_128_columns(float (&c)[64], std::uint64_t a, std::uint64_t b, int add) {
+    asm volatile(
+        "{\n"
+        ".reg .pred p;\n"
+        "setp.ne.b32 p, %66, 0;\n"
+        "wgmma.mma_async.sync.aligned.m64n128k16.f32.bf16.bf16 {"
+        "%0, %1, %2, %3, %4, %5, %6, %7, %8, %9, %10, %11, %12, %13, %14, %15, "
+        "%16, %17, %18, %19, %20, %21, %22, %23, %24, %25, %26, %27, %28, %29, %30, %31, "
+        "%32, %33, %34, %35, %36, %37, %38, %39, %40, %41, %42, %43, %44, %45, %46, %47, "
+        "%48, %49, %50, %51, %52, %53, %54, %55, %56, %57, %58, %59, %60, %61, %62, %63"
+        "}, %64, %65, p, 1, 1, 0, 1;\n"
+        "}\n"
+        : "+f"(c[0]), "+f"(c[1]), "+f"(c[2]), "+f"(c[3]), "+f"(c[4]), "+f"(c[5]), "+f"(c[6]), "+f"(c[7]), "+f"(c[8]),
+          "+f"(c[9]), "+f"(c[10]), "+f"(c[11]), "+f"(c[12]), "+f"(c[13]), "+f"(c[14]), "+f"(c[15]), "+f"(c[16]),
+          "+f"(c[17]), "+f"(c[18]), "+f"(c[19]), "+f"(c[20]), "+f"(c[21]), "+f"(c[22]), "+f"(c[23]), "+f"(c[24]),
+          "+f"(c[25]), "+f"(c[26]), "+f"(c[27]), "+f"(c[28]), "+f"(c[29]), "+f"(c[30]), "+f"(c[31]), "+f"(c[32]),
+          "+f"(c[33]), "+f"(c[34]), "+f"(c[35]), "+f"(c[36]), "+f"(c[37]), "+f"(c[38]), "+f"(c[39]), "+f"(c[40]),
+          "+f"(c[41]), "+f"(c[42]), "+f"(c[43]), "+f"(c[44]), "+f"(c[45]), "+f"(c[46]), "+f"(c[47]), "+f"(c[48]),
+          "+f"(c[49]), "+f"(c[50]), "+f"(c[51]), "+f"(c[52]), "+f"(c[53]), "+f"(c[54]), "+f"(c[55]), "+f"(c[56]),
+          "+f"(c[57]), "+f"(c[58]), "+f"(c[59]), "+f"(c[60]), "+f"(c[61]), "+f"(c[62]), "+f"(c[63])
+        : "l"(a), "l"(b), "r"(add));
+}
+
+}  // namespace tera::ops::cuda::hopper
