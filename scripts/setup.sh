@@ -1,7 +1,8 @@
 #!/usr/bin/env bash
-# setup.sh [--tests] [--parquet] [--oracle | --oracle-text]   install what is missing to build and run, from apt
+# setup.sh [--tests] [--slurm] [--parquet] [--oracle | --oracle-text]   install what is missing to build and run, from apt
 #
 #   --tests    also what scripts/test.sh uses (GoogleTest, clang-format, clang's fuzzer)
+#   --slurm    also Slurm, whose daemons the tests of srun start for themselves; without it those skip by name
 #   --parquet  also pyarrow in .venv, from PyPI, whose libraries read Parquet; without it Parquet input is refused
 #   --oracle   also a Python environment in .venv with the reference programs (torch, transformers, ...) that the
 #              oracle tests compare with; without PyPI it says so and those tests skip by name
@@ -11,10 +12,11 @@
 # nothing is missing no network is needed.
 source "$(dirname "${BASH_SOURCE[0]}")/common.sh"
 
-with_tests=0 with_parquet=0 with_oracle=0
+with_tests=0 with_slurm=0 with_parquet=0 with_oracle=0
 for argument in "$@"; do
     case $argument in
         --tests) with_tests=1 ;;
+        --slurm) with_slurm=1 ;;
         --parquet) with_parquet=1 ;;
         --oracle) with_oracle=1 ;;
         --oracle-text) with_oracle=text ;;
@@ -47,6 +49,12 @@ libopenmpi-dev      command:mpicc
 openmpi-bin         command:mpirun
 clang-14            command:clang-14
 libclang-rt-14-dev  file:/usr/lib/llvm-14/lib/clang/*/lib/linux/libclang_rt.fuzzer-x86_64.a
+"
+
+for_slurm="
+slurmctld           command:slurmctld
+slurmd              command:slurmd
+slurm-client        command:srun
 "
 
 is_there() {
@@ -84,6 +92,7 @@ apt_get() { as_root env DEBIAN_FRONTEND=noninteractive apt-get -q -o Acquire::Re
 step "Packages"
 wanted=$required
 [ $with_tests = 0 ] || wanted+=$for_tests
+[ $with_slurm = 0 ] || wanted+=$for_slurm
 mapfile -t missing < <(missing_of "$wanted")
 optional=()
 [ $with_tests = 0 ] || mapfile -t optional < <(missing_of "$optional_for_tests")

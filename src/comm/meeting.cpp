@@ -11,11 +11,20 @@
 namespace tera {
 namespace {
 
-constexpr std::int64_t magic = 0x7465726174726f36;  // changes with the packets
+constexpr std::int64_t magic = 0x7465726174726f37;  // changes with the packets
 
 std::int64_t random_token() {
     std::random_device source;
     return static_cast<std::int64_t>(std::uint64_t{source()} << 32 | source());
+}
+
+void put_process(Packet& packet, const ProcessIdentity& process) {
+    for (const std::int64_t number : {process.pid, process.machine, process.born}) packet.put(number);
+}
+ProcessIdentity get_process(Packet& packet) {
+    ProcessIdentity process;
+    for (std::int64_t* number : {&process.pid, &process.machine, &process.born}) *number = packet.get<std::int64_t>();
+    return process;
 }
 
 class Gathering {
@@ -71,7 +80,7 @@ class Gathering {
         hello.put(std::int64_t{place_.size});
         hello.put(std::int64_t{place_.rank});
         hello.put(std::int64_t{settings_.data_port});
-        hello.put(std::int64_t{::getpid()});
+        put_process(hello, peers_[static_cast<std::size_t>(place_.rank)].process);
         hello.put(peers_[static_cast<std::size_t>(place_.rank)].token);
         hello.put(host_name());
         if (!line.send(hello)) usage_error("rank 0 at ", meeting_point(), " hung up");
@@ -126,7 +135,7 @@ class Gathering {
     /// Ranks that neither came nor said that they will not.
     std::size_t not_heard_of() const {
         return static_cast<std::size_t>(
-            std::count_if(peers_.begin(), peers_.end(), [](const Peer& peer) { return peer.pid == 0; }));
+            std::count_if(peers_.begin(), peers_.end(), [](const Peer& peer) { return peer.process.pid == 0; }));
     }
 
     /// Takes in a rank that has introduced itself; whoever is none of ours is dropped.
@@ -157,7 +166,7 @@ class Gathering {
                 refuse_all(cat("rank ", rank, " was started twice; every process needs its own RANK"), &stranger);
             Peer& peer = peers_[static_cast<std::size_t>(rank)];
             peer.port = static_cast<int>(hello->get<std::int64_t>());
-            peer.pid = hello->get<std::int64_t>();
+            peer.process = get_process(*hello);
             peer.token = hello->get<std::int64_t>();
             peer.host = hello->get_text();
             peer.address = stranger.socket.peer_address();
@@ -175,7 +184,7 @@ class Gathering {
     /// The first of them is the one that is said. Ranks that come within the patience are still told.
     void note_failure(std::int64_t rank, Packet& packet) {
         if (rank < 1 || rank >= place_.size) throw Error("no rank");
-        peers_[static_cast<std::size_t>(rank)].pid = packet.get<std::int64_t>();
+        peers_[static_cast<std::size_t>(rank)].process.pid = packet.get<std::int64_t>();
         const std::string host = packet.get_text(), why = packet.get_text();
         will_fail(cat("rank ", rank, " (", host, ") failed before it came: ", why));
     }
@@ -191,7 +200,7 @@ class Gathering {
         said_failure_ = true;
         std::vector<int> ranks;
         for (std::size_t r = 1; r < peers_.size(); ++r) {
-            if (peers_[r].pid == 0) ranks.push_back(static_cast<int>(r));
+            if (peers_[r].process.pid == 0) ranks.push_back(static_cast<int>(r));
         }
         settings_.print(cat(one_line(failed_), "; rank 0 stays for some ", settings_.patience_s,
                             " s to tell it to rank ", list_of(ranks)));
@@ -230,7 +239,7 @@ class Gathering {
             table.put(p.host);
             table.put(p.address);
             table.put(std::int64_t{p.port});
-            table.put(p.pid);
+            put_process(table, p.process);
             table.put(p.token);
         }
         const std::string bytes = table.framed();
@@ -282,7 +291,7 @@ class Gathering {
             peer.host = table.get_text();
             peer.address = reachable_address(table.get_text(), rank_0);
             peer.port = static_cast<int>(table.get<std::int64_t>());
-            peer.pid = table.get<std::int64_t>();
+            peer.process = get_process(table);
             peer.token = table.get<std::int64_t>();
         }
         peers_[0].address = rank_0;  // the name it has for itself may mean nothing here
@@ -305,8 +314,8 @@ class Gathering {
 Meeting meeting_of_one(const RankPlace& place, const WatchSettings& settings) {
     Meeting meeting;
     meeting.peers.resize(static_cast<std::size_t>(place.size));
-    meeting.peers[static_cast<std::size_t>(place.rank)] = {host_name(), place.address, settings.data_port, ::getpid(),
-                                                           random_token()};
+    meeting.peers[static_cast<std::size_t>(place.rank)] = {host_name(), place.address, settings.data_port,
+                                                           own_identity(), random_token()};
     return meeting;
 }
 

@@ -7,6 +7,7 @@
 #include <string>
 #include <vector>
 
+#include "comm/neighbour.h"
 #include "comm/packet.h"
 #include "comm/progress.h"
 #include "comm/rendezvous.h"
@@ -32,7 +33,7 @@ struct Peer {
     std::string host;
     std::string address;  ///< by which this rank reaches it
     int port = 0;         ///< its data_port
-    std::int64_t pid = 0;
+    ProcessIdentity process;
     std::int64_t token = 0;  ///< of this run: whoever connects to the port must know it
 };
 

@@ -164,6 +164,7 @@ class Watch::Impl {
         } else {
             (void)lines_[0].send(failure_packet(own_failure_, own_code_));
         }
+        if (leaves_process_) end_stopped_neighbours();
         left_ = true;
         return true;
     }
@@ -309,6 +310,10 @@ class Watch::Impl {
         }));
     }
 
+    void end_stopped_neighbours() const {
+        for (const Peer& peer : peers_) end_if_stopped(peer.process);
+    }
+
     /// Whatever becomes of what is written: a pipe that nobody reads must not keep the process.
     [[noreturn]] void leave_process(const std::string& why, int exit_code) {
         last_writes_.push_back(aside([] {
@@ -320,6 +325,7 @@ class Watch::Impl {
             }
         }));
         say_why(why);
+        end_stopped_neighbours();
         const auto deadline = Clock::now() + std::chrono::seconds(2);
         for (const std::future<void>& write : last_writes_) write.wait_until(deadline);
         std::_Exit(exit_code);

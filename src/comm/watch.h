@@ -12,8 +12,8 @@
 //
 // All remaining ranks then leave: settings.leave is called in each, from the watch's thread, with a text that names the
 // rank, its host, its step and its last collective, and the exit code of the rank that failed. A rank that is about to
-// fail for a reason of its own gets a moment to say that instead. A pause of the whole process (a suspended job) is not
-// held against the others.
+// fail for a reason of its own gets a moment to say that instead. Ranks of the same machine that are stopped are ended,
+// as they cannot leave. A pause of the whole process (a suspended job) is not held against the others.
 #pragma once
 
 #include <memory>

@@ -1,4 +1,5 @@
-// Training on ranks that are processes: started by `launch local`, mpirun and torchrun, they train as one rank does.
+// Training on ranks that are processes: started by `launch local`, mpirun, torchrun, srun and as pods are, they
+// train as one rank does.
 #include <gtest/gtest.h>
 
 #include <cmath>
@@ -21,6 +22,8 @@ const std::string train =
 const std::string layout =
     "--tensor-model-parallel-size 2 --sequence-parallel --pipeline-model-parallel-size 2 --use-distributed-optimizer "
     "--make-vocab-size-divisible-by 128 ";  // padding goes by the ranks too
+
+const std::string with_slurm = std::string(TERA_SOURCE_DIR) + "/tests/support/with_slurm.sh";
 
 /// The losses in the training lines.
 std::vector<double> losses(const std::string& output) {
@@ -69,17 +72,70 @@ TEST(ParallelTraining, eight_processes_of_mpirun) {
     expect_same_losses(many, teratron(words(train)).out);
 }
 
-TEST(ParallelTraining, eight_processes_of_torchrun) {
-    const std::string torchrun = std::string(TERA_SOURCE_DIR) + "/.venv/bin/torchrun";
-    if (!std::filesystem::exists(torchrun)) GTEST_SKIP() << "there is no torchrun here (scripts/setup.sh --oracle)";
+std::string torchrun() {
+    const std::string own = std::string(TERA_SOURCE_DIR) + "/.venv/bin/torchrun";
+    if (std::filesystem::exists(own)) return own;
+    return std::system("command -v torchrun > /dev/null") == 0 ? "torchrun" : "";
+}
+
+/// What eight ranks print that a command starts.
+void expect_training_by(const std::string& command) {
     const TemporaryFolder folder;
-    const int status = std::system(cat("ASAN_OPTIONS=detect_leaks=0 timeout 100 ", torchrun,
-                                       " --nproc-per-node 8 --no-python ", TERA_BINARY, " ", train, layout, "> ",
+    const int status = std::system(cat("ASAN_OPTIONS=detect_leaks=0 timeout 100 ", command, " > ",
                                        (folder / "out").string(), " 2> ", (folder / "err").string())
                                        .c_str());
     const std::string many = read_file(folder / "out");
     ASSERT_EQ(status, 0) << many << read_file(folder / "err");
     expect_same_losses(many, teratron(words(train)).out);
+}
+
+TEST(ParallelTraining, eight_processes_of_torchrun) {
+    if (torchrun().empty()) GTEST_SKIP() << "there is no torchrun here (scripts/setup.sh --oracle)";
+    expect_training_by(cat(torchrun(), " --nproc-per-node 8 --no-python ", TERA_BINARY, " ", train, layout));
+}
+
+/// Every pod has one process, and finds the first by its name.
+TEST(ParallelTraining, eight_processes_of_a_pytorchjob) {
+    int port = 0;
+    listen_on(port).close();
+    std::string ranks = cat("export WORLD_SIZE=8 MASTER_ADDR=localhost MASTER_PORT=", port, " PYTHONUNBUFFERED=1; ");
+    for (int r = 0; r < 8; ++r)
+        ranks += cat("RANK=", r, " PET_NODE_RANK=", r, " PET_NNODES=8 ", TERA_BINARY, " ", train, layout, "& ");
+    ranks += "code=0; for job in $(jobs -p); do wait $job || code=1; done; exit $code";
+    expect_training_by(cat("bash -c '", ranks, "'"));
+}
+
+/// Why there can be no Slurm here; "" if there can.
+std::string slurm_missing() {
+    const TemporaryFolder folder;
+    (void)!std::system(cat(with_slurm, " > ", (folder / "why").string()).c_str());
+    return read_file(folder / "why");
+}
+
+TEST(ParallelTraining, eight_processes_of_srun_on_two_nodes) {
+    if (const std::string why = slurm_missing(); !why.empty()) GTEST_SKIP() << why;
+    expect_training_by(cat(with_slurm, " srun -N 2 --ntasks-per-node 4 ", TERA_BINARY, " ", train, layout));
+}
+
+/// As many launchers do, for PyTorch.
+TEST(ParallelTraining, eight_processes_of_srun_that_set_the_variables_of_torchrun) {
+    if (const std::string why = slurm_missing(); !why.empty()) GTEST_SKIP() << why;
+    int port = 0;
+    listen_on(port).close();
+    const std::string rank = cat("RANK=$SLURM_PROCID LOCAL_RANK=$SLURM_LOCALID WORLD_SIZE=$SLURM_NTASKS exec ",
+                                 TERA_BINARY, " ", train, layout);
+    expect_training_by(cat("env MASTER_ADDR=localhost MASTER_PORT=", port, " ", with_slurm,
+                           " srun -N 2 --ntasks-per-node 4 bash -c '", rank, "'"));
+}
+
+TEST(ParallelTraining, two_torchruns_of_srun) {
+    if (const std::string why = slurm_missing(); !why.empty()) GTEST_SKIP() << why;
+    if (torchrun().empty()) GTEST_SKIP() << "there is no torchrun here (scripts/setup.sh --oracle)";
+    int port = 0;
+    listen_on(port).close();
+    expect_training_by(cat(with_slurm, " srun -N 2 --ntasks-per-node 1 ", torchrun(),
+                           " --nnodes 2 --nproc-per-node 4 --rdzv-id 7 --rdzv-backend c10d --rdzv-endpoint localhost:",
+                           port, " --no-python ", TERA_BINARY, " ", train, layout));
 }
 
 const std::string verify =

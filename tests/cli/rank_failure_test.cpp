@@ -68,6 +68,22 @@ Words by_script(const fs::path& folder) {
     return {"/bin/bash", script.string()};
 }
 
+const std::string with_slurm = std::string(TERA_SOURCE_DIR) + "/tests/support/with_slurm.sh";
+
+/// Two ranks on each of two nodes, of which one does not end the others.
+Words by_srun(const fs::path& folder) {
+    return {with_slurm,
+            "srun",
+            "--kill-on-bad-exit=0",
+            "-N",
+            "2",
+            "--ntasks-per-node",
+            "2",
+            "bash",
+            "-c",
+            "exec " TERA_BINARY " " + training((folder / "data$SLURM_PROCID").string())};
+}
+
 std::string environment_of(pid_t pid, const std::string& name) {
     std::ifstream in("/proc/" + std::to_string(pid) + "/environ", std::ios::binary);
     for (std::string entry; std::getline(in, entry, '\0');) {
@@ -89,6 +105,8 @@ pid_t parent_of(pid_t pid) {
     return state == "Z" ? -1 : parent;
 }
 
+constexpr const char* run_variable = "TERA_TEST_RUN";  // by which its ranks are known, whoever starts them
+
 /// A training run of four ranks and what it printed so far.
 class TrainingRun {
   public:
@@ -97,6 +115,7 @@ class TrainingRun {
         fs::remove(output_);
         pid_ = fork();
         if (pid_ == 0) {
+            setenv(run_variable, output_.c_str(), 1);
             setenv("OMPI_ALLOW_RUN_AS_ROOT", "1", 1);
             setenv("OMPI_ALLOW_RUN_AS_ROOT_CONFIRM", "1", 1);
             const int fd = open(output_.c_str(), O_CREAT | O_WRONLY | O_APPEND, 0600);
@@ -124,10 +143,11 @@ class TrainingRun {
         }
         for (const fs::directory_entry& entry : fs::directory_iterator("/proc")) {
             const pid_t pid = std::atoi(entry.path().filename().c_str());
-            if (pid <= 0 || parent_of(pid) != pid_) continue;
-            std::string rank = environment_of(pid, "OMPI_COMM_WORLD_RANK");
-            if (rank.empty()) rank = environment_of(pid, "RANK");
-            if (!rank.empty()) pids_[std::atoi(rank.c_str())] = pid;
+            if (pid <= 0 || parent_of(pid) < 0 || environment_of(pid, run_variable) != output_) continue;
+            for (const char* variable : {"OMPI_COMM_WORLD_RANK", "SLURM_PROCID", "RANK"}) {
+                const std::string rank = environment_of(pid, variable);
+                if (!rank.empty()) pids_[std::atoi(rank.c_str())] = pid;
+            }
         }
         return pids_.size() == ranks;
     }
@@ -188,6 +208,8 @@ class SlowRankFailure : public ::testing::TestWithParam<Starter> {
         if (GetParam().command == &by_mpirun &&
             (!mpi_missing().empty() || std::system("command -v mpirun > /dev/null") != 0))
             GTEST_SKIP() << "there is no MPI here: " << mpi_missing();
+        if (GetParam().command == &by_srun && std::system(with_slurm.c_str()) != 0)
+            GTEST_SKIP() << "there is no Slurm here (scripts/setup.sh --slurm)";
     }
 
     /// Does `harm` to a rank while it trains, and expects it to be named with one of `words`.
@@ -225,7 +247,6 @@ TEST_P(SlowRankFailure, killed) {
 }
 
 TEST_P(SlowRankFailure, stopped) {
-    if (GetParam().command == &by_script) GTEST_SKIP() << "nobody is there to end a stopped process";
     expect_named([](TrainingRun& run, int rank) { kill(run.pid(rank), SIGSTOP); }, {"gives no sign of life"});
 }
 
@@ -266,7 +287,7 @@ TEST(SlowMachines, each_has_one_rank_that_says_why_all_leave) {
 
 INSTANTIATE_TEST_SUITE_P(Slow, SlowRankFailure,
                          ::testing::Values(Starter{"launch_local", &by_launch_local}, Starter{"mpirun", &by_mpirun},
-                                           Starter{"script", &by_script}),
+                                           Starter{"script", &by_script}, Starter{"srun", &by_srun}),
                          [](const auto& starter) { return std::string(starter.param.name); });
 
 }  // namespace

@@ -59,12 +59,6 @@ class ProcessRanks {
 
     pid_t pid(int rank) const { return pids_[static_cast<std::size_t>(rank)]; }
 
-    /// Waits for one to end.
-    void wait_for(int rank) const {
-        siginfo_t info{};
-        ::waitid(P_PID, static_cast<id_t>(pid(rank)), &info, WEXITED | WNOWAIT);
-    }
-
     /// Waits for all to end.
     std::vector<RankEnd> wait() {
         std::vector<RankEnd> ends;
