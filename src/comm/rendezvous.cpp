@@ -115,12 +115,14 @@ void find_meeting_point(const Variables& variables, RankPlace& place) {
 }  // namespace
 
 RankPlace find_rank_place(const Variables& variables) {
+    const int claimed = number(variables, "WORLD_SIZE").value_or(1);  // batch scripts set it beside srun too
     for (const Names& names : launchers) {
         const std::optional<int> rank = number(variables, names.rank), size = number(variables, names.size);
-        if (!rank && names.launcher == Launcher::variables && size.value_or(1) > 1)
-            usage_error("WORLD_SIZE is ", *size, " and RANK is not set; set RANK to this process's number");
         if (!rank || !size) continue;
         if (names.launcher == Launcher::slurm && mpirun_within_slurm(variables)) continue;
+        if (names.launcher != Launcher::variables && claimed > 1 && claimed != *size)
+            usage_error("WORLD_SIZE is ", claimed, ", but ", names.size, " is ", *size,
+                        "; unset WORLD_SIZE, or set RANK too and start as many processes");
         RankPlace place{*rank,
                         *size,
                         number(variables, names.local_rank).value_or(0),
@@ -135,6 +137,7 @@ RankPlace find_rank_place(const Variables& variables) {
         find_meeting_point(variables, place);
         return place;
     }
+    if (claimed > 1) usage_error("WORLD_SIZE is ", claimed, " and RANK is not set; set RANK to this process's number");
     if (const std::optional<int> rank = number(variables, "RANK"))
         usage_error("RANK is ", *rank, " and WORLD_SIZE is not set; set WORLD_SIZE to the number of processes");
     return {};

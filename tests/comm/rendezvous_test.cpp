@@ -104,6 +104,24 @@ TEST(Rendezvous, srun) {
     EXPECT_EQ(place_with(told).port, 6000);
 }
 
+TEST(Rendezvous, srun_beside_a_world_size) {
+    const auto place = [](const char* world_size) {
+        return place_with({{"WORLD_SIZE", world_size},
+                           {"MASTER_ADDR", "node0"},
+                           {"MASTER_PORT", "6000"},
+                           {"SLURM_PROCID", "3"},
+                           {"SLURM_STEP_NUM_TASKS", "8"},
+                           {"SLURM_LOCALID", "1"}});
+    };
+    const RankPlace p = place("8");
+    EXPECT_EQ(p.rank, 3);
+    EXPECT_EQ(p.size, 8);
+    EXPECT_EQ(p.local_rank, 1);
+    EXPECT_EQ(p.launcher, Launcher::slurm);
+    EXPECT_EQ(p.port, 6000);
+    expect_usage_error([&] { place("2"); }, {"WORLD_SIZE is 2", "SLURM_STEP_NUM_TASKS is 8"});
+}
+
 TEST(Rendezvous, srun_that_speaks_pmi_is_srun) {
     Set step{{"SLURM_PROCID", "5"},
              {"SLURM_STEP_NUM_TASKS", "8"},
