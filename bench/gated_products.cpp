@@ -144,12 +144,15 @@ void run(Bench& b, std::int64_t T, std::int64_t D, std::int64_t F) {
 
 }  // namespace
 
-int main(int count, char** words) {
+int main(int count, char** words) try {
     Bench bench;
     int i = 1;
     if (count > 2 && std::strcmp(words[1], "--seconds") == 0) bench.seconds = std::atof(words[2]), i = 3;
     for (; i + 2 < count; i += 3) run(bench, std::atoll(words[i]), std::atoll(words[i + 1]), std::atoll(words[i + 2]));
     return 0;
+} catch (const std::exception& e) {
+    std::fprintf(stderr, "gated_products: %s\n", e.what());
+    return 2;
 }
 #else
 int main() {

@@ -23,8 +23,6 @@ const std::string layout =
     "--tensor-model-parallel-size 2 --sequence-parallel --pipeline-model-parallel-size 2 --use-distributed-optimizer "
     "--make-vocab-size-divisible-by 128 ";  // padding goes by the ranks too
 
-const std::string with_slurm = std::string(TERA_SOURCE_DIR) + "/tests/support/with_slurm.sh";
-
 /// The losses in the training lines.
 std::vector<double> losses(const std::string& output) {
     std::vector<double> all;
@@ -103,13 +101,6 @@ TEST(ParallelTraining, eight_processes_of_a_pytorchjob) {
         ranks += cat("RANK=", r, " PET_NODE_RANK=", r, " PET_NNODES=8 ", TERA_BINARY, " ", train, layout, "& ");
     ranks += "code=0; for job in $(jobs -p); do wait $job || code=1; done; exit $code";
     expect_training_by(cat("bash -c '", ranks, "'"));
-}
-
-/// Why there can be no Slurm here; "" if there can.
-std::string slurm_missing() {
-    const TemporaryFolder folder;
-    (void)!std::system(cat(with_slurm, " > ", (folder / "why").string()).c_str());
-    return read_file(folder / "why");
 }
 
 TEST(ParallelTraining, eight_processes_of_srun_on_two_nodes) {

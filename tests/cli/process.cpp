@@ -118,6 +118,12 @@ std::string read_file(const std::filesystem::path& path) {
     return content.str();
 }
 
+std::string slurm_missing() {
+    const TemporaryFolder folder;
+    (void)!std::system((with_slurm + " > " + (folder / "why").string()).c_str());
+    return read_file(folder / "why");
+}
+
 size_t line_count(const std::string& text) {
     const auto newlines = static_cast<size_t>(std::count(text.begin(), text.end(), '\n'));
     return newlines + (text.empty() || text.back() == '\n' ? 0 : 1);

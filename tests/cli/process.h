@@ -43,6 +43,11 @@ class TemporaryFolder {
 void write_file(const std::filesystem::path& path, const std::string& content);
 std::string read_file(const std::filesystem::path& path);
 
+/// Before a command: it runs beside a Slurm of its own.
+inline const std::string with_slurm = std::string(TERA_SOURCE_DIR) + "/tests/support/with_slurm.sh";
+/// Why there can be none here; "" if there can.
+std::string slurm_missing();
+
 /// Lines in a text; a last one without a newline counts.
 size_t line_count(const std::string& text);
 

@@ -68,8 +68,6 @@ Words by_script(const fs::path& folder) {
     return {"/bin/bash", script.string()};
 }
 
-const std::string with_slurm = std::string(TERA_SOURCE_DIR) + "/tests/support/with_slurm.sh";
-
 /// Two ranks on each of two nodes, of which one does not end the others.
 Words by_srun(const fs::path& folder) {
     return {with_slurm,
@@ -208,8 +206,7 @@ class SlowRankFailure : public ::testing::TestWithParam<Starter> {
         if (GetParam().command == &by_mpirun &&
             (!mpi_missing().empty() || std::system("command -v mpirun > /dev/null") != 0))
             GTEST_SKIP() << "there is no MPI here: " << mpi_missing();
-        if (GetParam().command == &by_srun && std::system(with_slurm.c_str()) != 0)
-            GTEST_SKIP() << "there is no Slurm here (scripts/setup.sh --slurm)";
+        if (GetParam().command == &by_srun && !slurm_missing().empty()) GTEST_SKIP() << slurm_missing();
     }
 
     /// Does `harm` to a rank while it trains, and expects it to be named with one of `words`.

@@ -17,6 +17,7 @@ host=$(hostname -s)
 folder=$(mktemp -d)
 end() {
     local pid_file
+    timeout 5 scancel --signal=KILL --user="$(id -un)" 2>/dev/null || true  # what an interrupted command has left
     for pid_file in "$folder"/*.pid; do
         [ ! -s "$pid_file" ] || kill -9 "$(cat "$pid_file")" 2>/dev/null || true
     done
