@@ -1,7 +1,7 @@
+#include "core/cuda/tensor_map.h"
 #include "ops/activation_functions.cuh"
 #include "ops/gated_product.h"
 #include "ops/hopper.cuh"
-#include "ops/tensor_map.h"
 
 namespace tera::ops::cuda {
 namespace {

@@ -8,7 +8,7 @@
 
 #include "core/error.h"
 
-namespace tera::ops::cuda {
+namespace tera {
 
 inline auto find_encode() {
     using Encode = decltype(&cuTensorMapEncodeTiled);
@@ -39,4 +39,4 @@ inline CUtensorMap map_of(const void* data, std::int64_t columns, std::int64_t r
     return map;
 }
 
-}  // namespace tera::ops::cuda
+}  // namespace tera
