@@ -55,11 +55,10 @@ Tensor Mlp::backward(Ctx& ctx, ConstTensor dy_stream, const Saved& saved) {
     const Exec& e = ctx.temp;
     ConstTensor dy = tp_.leave_backward(e, dy_stream);
     const ops::ActivationKind kind = kind_of(activation_);
-    if (!up_.bias) {
-        if (const auto at_once = ops::linear_dgrad_activation(e, kind, dy, down_.weight.value, saved.h, !saved.a)) {
-            add_product_grad(e, down_.weight, dy, saved.a ? saved.a : at_once->a);
-            return linear_from_stream_backward(e, tp_, up_, at_once->dh, saved.x);
-        }
+    if (const auto at_once =
+            ops::linear_dgrad_activation(e, kind, dy, down_.weight.value, saved.h, up_.bias_grad(), !saved.a)) {
+        add_product_grad(e, down_.weight, dy, saved.a ? saved.a : at_once->a);
+        return linear_from_stream_backward(e, tp_, up_, at_once->dh, saved.x);
     }
     Tensor da = ops::linear_dgrad(e, dy, down_.weight.value);
     Tensor dh;

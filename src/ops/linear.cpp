@@ -1,8 +1,8 @@
 #include "ops/linear.h"
 
+#include "ops/activated_product.h"
 #include "ops/column_sum.h"
 #include "ops/convert.h"
-#include "ops/gated_product.h"
 #include "ops/gemm.h"
 #include "ops/linear_backends.h"
 
@@ -89,8 +89,13 @@ Activated linear_activation(const Exec& keep, const Exec& temp, ActivationKind k
     std::int64_t T = x.rows(), F = w.shape[0];
     TERA_CHECK(!is_gated(kind) || F % 2 == 0, w.shape);
     Activated out{keep.tensor(x.dtype, {T, F}), temp.tensor(x.dtype, {T, is_gated(kind) ? F / 2 : F})};
-    if (!bias && cuda::has_gated_products(keep, kind, x.dtype, T, x.cols(), F / 2)) {
-        if (!keep.counts()) cuda::gated_product(keep, out.a, out.h, x, w);
+    const cuda::ActivatedSizes sizes{T, x.cols(), out.a.cols()};
+    if (!bias && cuda::has_gated_products(keep, kind, x.dtype, sizes)) {
+        cuda::gated_product(keep, out.a, out.h, x, w);
+        return out;
+    }
+    if (cuda::has_plain_products(keep, kind, x.dtype, sizes)) {
+        cuda::plain_product(keep, kind, out.a, out.h, x, w, bias);
         return out;
     }
     TERA_DISPATCH_WITH_SCRATCH(keep, linear_activation(keep, kind, out.a, out.h, x, w, bias));
@@ -98,14 +103,21 @@ Activated linear_activation(const Exec& keep, const Exec& temp, ActivationKind k
 }
 
 std::optional<ActivatedBackward> linear_dgrad_activation(const Exec& exec, ActivationKind kind, ConstTensor dy,
-                                                         ConstTensor w, ConstTensor h, bool rebuild) {
+                                                         ConstTensor w, ConstTensor h, Tensor db, bool rebuild) {
     check_2d("gradient of the output", dy, w.shape[0]);
-    TERA_CHECK(h.rows() == dy.rows(), h.shape, " and ", dy.shape);
     const std::int64_t width = w.shape[1];
-    if (!cuda::has_gated_products(exec, kind, h.dtype, dy.rows(), dy.cols(), width)) return {};
-    check_2d("activation's input", h, 2 * width);
-    ActivatedBackward out{exec.like(h), rebuild ? exec.tensor(h.dtype, {h.rows(), width}) : Tensor{}};
-    if (!exec.counts()) cuda::gated_product_backward(exec, out.dh, out.a, dy, w, h);
+    check_2d("activation's input", h, is_gated(kind) ? 2 * width : width);
+    TERA_CHECK(h.rows() == dy.rows(), h.shape, " and ", dy.shape);
+    TERA_CHECK(!db || db.numel() == h.cols(), db.shape, " for ", h.shape);
+    const cuda::ActivatedSizes sizes{dy.rows(), dy.cols(), width};
+    const bool gated = !db && cuda::has_gated_products(exec, kind, h.dtype, sizes);
+    if (!gated && !cuda::has_plain_products(exec, kind, h.dtype, sizes)) return {};
+    const ActivatedBackward out{exec.like(h), rebuild ? exec.tensor(h.dtype, {h.rows(), width}) : Tensor{}};
+    const cuda::ActivatedGrads to{out.dh, out.a, db};
+    if (gated)
+        cuda::gated_product_backward(exec, to, dy, w, h);
+    else
+        cuda::plain_product_backward(exec, kind, to, dy, w, h);
     return out;
 }
 

@@ -11,13 +11,14 @@ namespace {
 
 using namespace ops;
 
-class LongAttention : public testing::TestWithParam<bool> {
+/// The length of documents; none: one that ends nowhere.
+class LongAttention : public testing::TestWithParam<std::int64_t> {
   protected:
     static constexpr std::int64_t S = 65536, H = 2, K = 64;  // one key/value head
     static constexpr double scale = 0.125;
 
     bool sees(std::int64_t query, std::int64_t key) const { return key <= query && key >= start(query); }
-    std::int64_t start(std::int64_t query) const { return GetParam() ? query / 20000 * 20000 : 0; }
+    std::int64_t start(std::int64_t query) const { return GetParam() > 0 ? query / GetParam() * GetParam() : 0; }
 
     using Rows = std::vector<double>;
     static const double* row(const Rows& rows, std::int64_t s, std::int64_t width, std::int64_t column) {
@@ -28,8 +29,9 @@ class LongAttention : public testing::TestWithParam<bool> {
         EXPECT_LT(worst({found, found + K}, expected), 1e-2) << what;
     }
 };
-INSTANTIATE_TEST_SUITE_P(Masks, LongAttention, testing::Bool(),
-                         [](const auto& c) { return c.param ? "documents" : "causal"; });
+INSTANTIATE_TEST_SUITE_P(Masks, LongAttention, testing::Values(0, 20000, 1000), [](const auto& c) {
+    return c.param == 0 ? "causal" : c.param == 20000 ? "long_documents" : "documents";
+});
 
 TEST_P(LongAttention, rows_of_results_and_gradients) {
     NEED_GPU();
@@ -42,7 +44,7 @@ TEST_P(LongAttention, rows_of_results_and_gradients) {
     AttentionSpec spec{.B = 1, .Sq = S, .Sk = S, .H = H, .G = 1, .K = K, .scale = scale};
     std::vector<std::int32_t> starts;
     for (std::int64_t s = 0; s < S; ++s) starts.push_back(static_cast<std::int32_t>(start(s)));
-    if (GetParam()) spec.doc_start = g.up(starts);
+    if (GetParam() > 0) spec.doc_start = g.up(starts);
     const AttentionOut out = attention(g.ctx.temp, spec, {cq, 0}, {ckv, 0}, {ckv, K});
     const Tensor dq = g.up(w.zeros(DType::bf16, q.shape)), dkv = g.up(w.zeros(DType::bf16, kv.shape));
     attention_backward(g.ctx.temp, spec, {{dq, 0}, {dkv, 0}, {dkv, K}}, d_o, {cq, 0}, {ckv, 0}, {ckv, K}, out);

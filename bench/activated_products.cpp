@@ -1,8 +1,8 @@
-// The products around SwiGLU with the activation in them, against the library's products and the activation's own
-// kernel, each for a second at a time, in turns, so that the clock settles as in a training step; with --seconds 0
-// their results are compared instead.
+// The products around an MLP's activation with the activation in them, against the library's products (with GELU in
+// them forward, as the library has it) and the activation's own kernel, each for a second at a time, in turns, so that
+// the clock settles as in a training step; with --seconds 0 their results are compared instead.
 //
-//   gated_products [--seconds S] ROWS HIDDEN FFN [ROWS HIDDEN FFN ...]
+//   activated_products [--seconds S] [swiglu | gelu] ROWS HIDDEN FFN [[swiglu | gelu] ROWS HIDDEN FFN ...]
 #include <cstdio>
 
 #ifdef TERA_SM90
@@ -11,15 +11,16 @@
 #include <cstdlib>
 #include <cstring>
 #include <functional>
+#include <string>
 #include <vector>
 
 #include "core/cuda/check.h"
 #include "core/cuda/gpu.h"
 #include "core/exec.h"
 #include "core/transfer.h"
+#include "ops/activated_product.h"
 #include "ops/activation.h"
 #include "ops/activation_backends.h"
-#include "ops/gated_product.h"
 #include "ops/init.h"
 #include "ops/linear.h"
 #include "ops/linear_backends.h"
@@ -86,29 +87,39 @@ struct Bench {
     }
 };
 
-void run(Bench& b, std::int64_t T, std::int64_t D, std::int64_t F) {
+void run(Bench& b, ops::ActivationKind kind, std::int64_t T, std::int64_t D, std::int64_t F) {
     const Exec& e = b.exec;
-    const auto kind = ops::ActivationKind::swiglu;
+    const bool gated = ops::is_gated(kind);
     b.arena.reset();
-    const Tensor x = b.random({T, D}, 1), up = b.random({2 * F, D}, 0.02), down = b.random({D, F}, 0.02),
-                 dy = b.random({T, D}, 1e-3);
-    const Tensor h = e.tensor(DType::bf16, {T, 2 * F}), a = e.tensor(DType::bf16, {T, F}), h2 = e.like(h),
+    const std::int64_t wide = gated ? 2 * F : F;
+    const Tensor x = b.random({T, D}, 1), up = b.random({wide, D}, 0.02), down = b.random({D, F}, 0.02),
+                 dy = b.random({T, D}, 1e-3), bias = gated ? Tensor{} : b.random({wide}, 0.02);
+    const Tensor h = e.tensor(DType::bf16, {T, wide}), a = e.tensor(DType::bf16, {T, F}), h2 = e.like(h),
                  a2 = e.like(a);
-    const Tensor da = e.like(a), dh = e.like(h), dh2 = e.like(h);
+    const Tensor da = e.like(a), dh = e.like(h), dh2 = e.like(h), db = gated ? Tensor{} : e.tensor(DType::f32, {wide});
     const auto flops = 2.0 * static_cast<double>(T) * static_cast<double>(D) * static_cast<double>(F);
-    std::printf("%lld x %lld x %lld\n", static_cast<long long>(T), static_cast<long long>(D),
-                static_cast<long long>(F));
-    const auto forward = [&] {
-        ops::cuda::linear(e, h, x, up, {});
-        ops::cuda::activation(e, kind, a, h);
+    const auto forward_flops = gated ? 2 * flops : flops;
+    std::printf("%s %lld x %lld x %lld\n", gated ? "swiglu" : "gelu", static_cast<long long>(T),
+                static_cast<long long>(D), static_cast<long long>(F));
+    const auto forward = [&] { ops::cuda::linear_activation(e, kind, a, h, x, up, bias); };
+    const auto forward_fused = [&] {
+        if (gated)
+            ops::cuda::gated_product(e, a2, h2, x, up);
+        else
+            ops::cuda::plain_product(e, kind, a2, h2, x, up, bias);
     };
-    const auto forward_fused = [&] { ops::cuda::gated_product(e, a2, h2, x, up); };
     const auto backward = [&] {
         ops::cuda::linear_dgrad(e, da, dy, down);
-        ops::cuda::activation_backward(e, kind, {dh, {}, {}}, da, h);
+        ops::cuda::activation_backward(e, kind, {dh, {}, db}, da, h);
     };
-    const auto backward_fused = [&] { ops::cuda::gated_product_backward(e, dh2, {}, dy, down, h); };
-    const auto backward_fused_again = [&] { ops::cuda::gated_product_backward(e, dh2, a2, dy, down, h); };
+    const auto backward_to = [&](const ops::cuda::ActivatedGrads& to) {
+        if (gated)
+            ops::cuda::gated_product_backward(e, to, dy, down, h);
+        else
+            ops::cuda::plain_product_backward(e, kind, to, dy, down, h);
+    };
+    const auto backward_fused = [&] { backward_to({dh2, {}, db}); };
+    const auto backward_fused_again = [&] { backward_to({dh2, a2, db}); };
     forward();
     std::fflush(stdout);
     forward_fused();
@@ -130,10 +141,10 @@ void run(Bench& b, std::int64_t T, std::int64_t D, std::int64_t F) {
     for (int round = 0; round < 2 && b.seconds > 0; ++round) {
         const double f0 = b.ms(forward), f1 = b.ms(forward_fused), b0 = b.ms(backward), b1 = b.ms(backward_fused);
         const double again = b.ms(backward_fused_again);
-        const double product = b.ms([&] { ops::cuda::linear(e, h, x, up, {}); });
+        const double product = b.ms([&] { ops::cuda::linear(e, h, x, up, bias); });
         const double dgrad = b.ms([&] { ops::cuda::linear_dgrad(e, da, dy, down); });
         std::printf("  forward %.3f ms in two (product alone %.3f: %.0f TFLOP/s), %.3f in one: %.0f TFLOP/s, %.3f x\n",
-                    f0, product, 2 * flops / product * 1e-9, f1, 2 * flops / f1 * 1e-9, f0 / f1);
+                    f0, product, forward_flops / product * 1e-9, f1, forward_flops / f1 * 1e-9, f0 / f1);
         std::printf(
             "  backward %.3f ms in two (product alone %.3f: %.0f TFLOP/s), %.3f in one: %.0f TFLOP/s, %.3f x; with a "
             "%.3f\n",
@@ -148,10 +159,21 @@ int main(int count, char** words) try {
     Bench bench;
     int i = 1;
     if (count > 2 && std::strcmp(words[1], "--seconds") == 0) bench.seconds = std::atof(words[2]), i = 3;
-    for (; i + 2 < count; i += 3) run(bench, std::atoll(words[i]), std::atoll(words[i + 1]), std::atoll(words[i + 2]));
+    auto kind = ops::ActivationKind::swiglu;
+    while (i < count) {
+        const std::string word = words[i];
+        if (word == "swiglu" || word == "gelu") {
+            kind = word == "gelu" ? ops::ActivationKind::gelu_tanh : ops::ActivationKind::swiglu;
+            ++i;
+            continue;
+        }
+        if (i + 2 >= count) throw Error("rows, hidden and ffn sizes come in threes");
+        run(bench, kind, std::atoll(words[i]), std::atoll(words[i + 1]), std::atoll(words[i + 2]));
+        i += 3;
+    }
     return 0;
 } catch (const std::exception& e) {
-    std::fprintf(stderr, "gated_products: %s\n", e.what());
+    std::fprintf(stderr, "activated_products: %s\n", e.what());
     return 2;
 }
 #else
