@@ -70,14 +70,15 @@ stage_sanitizers() {
     command -v compute-sanitizer >/dev/null || { echo "compute-sanitizer is not there; it comes with the CUDA toolkit"; return 1; }
     local products='*linear*:*products*:*search*:*Decoder*:*decoder*:*GemmTiles*:*Products.*ward/*'
     local attention='*attention*/bf16:*attention*/f16:*heads_that*:*LongAttention*:*DeterministicAttention*'
-    local tool filter failed=0 running=()
+    local tool filter shards failed=0 running=()
     for tool in memcheck racecheck initcheck; do  # side by side: they are slow on the host
+        shards=4
         case $tool in
             memcheck) filter='*' ;;
-            racecheck) filter="-$products:*LongAttention*/long_documents" ;;
+            racecheck) filter="-$products:*LongAttention*/long_documents"; shards=8 ;;
             initcheck) filter="-$products:$attention:*GatedProducts*:*PlainProducts*" ;;
         esac
-        sharded 4 "$logs/$tool" compute-sanitizer --tool $tool --kernel-regex kns=tera --error-exitcode 1 \
+        sharded $shards "$logs/$tool" compute-sanitizer --tool $tool --kernel-regex kns=tera --error-exitcode 1 \
             "$build/tests/test_cuda" "--gtest_filter=$filter" >"$logs/$tool.summary" 2>&1 &
         running+=("$tool:$!")
     done

@@ -20,12 +20,12 @@ struct ValueAndSlope {
 struct GeluTanh {
     template <class A>
     __device__ static ValueAndSlope<A> both(A x) {
-        A xx = x * x, s = sigmoid(inner(x, xx)), value = x * s;
-        return {value, s + value * (A(1) - s) * (A(2 * gelu_c) + A(6 * gelu_c * 0.044715) * xx)};
+        const A xx = x * x, s = sigmoid_of_inner(x, xx), value = x * s;
+        return {value, s + (value - value * s) * (A(2 * gelu_c) + A(6 * gelu_c * 0.044715) * xx)};
     }
     template <class A>
     __device__ static A value(A x) {
-        return x * sigmoid(inner(x, x * x));
+        return x * sigmoid_of_inner(x, x * x);
     }
     template <class A>
     __device__ static A slope(A x) {
@@ -33,9 +33,11 @@ struct GeluTanh {
     }
 
   private:
+    /// σ(2u) = 1 / (1 + 2^(-2u log2 e)).
     template <class A>
-    __device__ static A inner(A x, A xx) {
-        return x * (A(2 * gelu_c) + A(2 * gelu_c * 0.044715) * xx);
+    __device__ static A sigmoid_of_inner(A x, A xx) {
+        constexpr double c = -2 * gelu_c * 1.4426950408889634;
+        return reciprocal(A(1) + exp2_of(x * (A(c) + A(c * 0.044715) * xx)));
     }
 };
 struct GeluErf {

@@ -15,7 +15,7 @@ struct Forward {
     };
     static constexpr int stages = 4, half = 80;
     static constexpr unsigned half_bytes = half * depth * 2, stage_bytes = x_bytes + 2 * half_bytes;
-    static constexpr int chunks = 2, slots = 1;  // a chunk: a block of rows
+    static constexpr int chunks = 2, slots = 1, lag = 0;  // a chunk: a block of rows
     static constexpr unsigned part_bytes = block_rows * half * 2, slot_bytes = 3 * part_bytes;
     using Sums = float[2][half];
     static constexpr int columns_summed = 0;
@@ -70,8 +70,8 @@ struct Backward {
     };
     static constexpr int stages = 4, box = 64, columns = 2 * box;
     static constexpr unsigned box_bytes = depth * box * 2, stage_bytes = x_bytes + 2 * box_bytes;
-    static constexpr int chunks = 4,
-                         slots = rebuilds ? 2 : 3;  // a chunk: a box of the gate, one of the other half, of a
+    static constexpr int chunks = 4;  // a chunk: a box of the gate, one of the other half, of a
+    static constexpr int slots = rebuilds ? 2 : 3, lag = rebuilds ? 0 : 1;
     static constexpr unsigned part_bytes = block_rows * box * 2, slot_bytes = (rebuilds ? 3 : 2) * part_bytes;
     using Sums = float[2][columns / 2];
     static constexpr int columns_summed = 0;

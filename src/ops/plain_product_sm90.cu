@@ -12,20 +12,20 @@ using namespace hopper;
 constexpr int box = 64, boxes = 3, tile_columns = boxes * box;
 constexpr unsigned w_bytes = tile_columns * depth * 2, part_bytes = block_rows * box * 2;
 
-/// What both directions have in common. A chunk: a box of one block of rows; first both of the first columns.
+/// What both directions have in common. A part of a tile: a box of one block of rows; first both of the first columns.
 struct Tile {
     static constexpr int stages = 4;
     static constexpr unsigned stage_bytes = x_bytes + w_bytes;
-    static constexpr int chunks = 2 * boxes;
+    static constexpr int parts = 2 * boxes;
     using Sums = float[2][tile_columns / 2];
 
-    __device__ static int box_of(int chunk) { return chunk / 2; }
-    __device__ static int block_of(int chunk) { return chunk % 2; }
-    __device__ static int column_of(int column_tile, int chunk) {
-        return column_tile * tile_columns + box_of(chunk) * box;
+    __device__ static int box_of(int part) { return part / 2; }
+    __device__ static int block_of(int part) { return part % 2; }
+    __device__ static int column_of(int column_tile, int part) {
+        return column_tile * tile_columns + box_of(part) * box;
     }
-    __device__ static int row_of(int row, int chunk) { return row + block_of(chunk) * block_rows; }
-    /// Where a lane finds fragments b and b + 1 of a chunk, as the copy engine has swizzled it.
+    __device__ static int row_of(int row, int part) { return row + block_of(part) * block_rows; }
+    /// Where a lane finds fragments b and b + 1 of a part, as the copy engine has swizzled it.
     __device__ static unsigned fragments(unsigned slot, int b) {
         const Lane me;
         return slot + static_cast<unsigned>(me.row()) * 128 +
@@ -40,8 +40,8 @@ struct Forward : Tile {
         const __nv_bfloat16* bias;
         int width;
     };
-    static constexpr int slots = 2, columns_summed = 0;
-    static constexpr unsigned slot_bytes = 2 * part_bytes;
+    static constexpr int chunks = parts, slots = 2, lag = 0, columns_summed = 0;
+    static constexpr unsigned slot_bytes = 2 * part_bytes;  // h, a
 
     __device__ static void fetch(const Args& args, unsigned to, unsigned full, int step, int row, int column_tile,
                                  unsigned block) {
@@ -58,23 +58,29 @@ struct Forward : Tile {
                 multiply_192<false>(c[block], x + block * (x_bytes / 2 >> 4) + 2 * k, w + 2 * k, k > 0 || !first);
     }
     __device__ static void bring(const Args&, unsigned, unsigned ready, int, int, int) { barrier_arrive(ready); }
-    __device__ static void behind(const Args& args, Sums& c, unsigned slot, int column_tile, int chunk) {
-        const int column = column_of(column_tile, chunk) + 2 * (Lane{}.lane % 4);
-        unsigned biases[box / 8];
+    __device__ static void behind(const Args& args, Sums& c, unsigned slot, int column_tile, int part) {
+        const int column = column_of(column_tile, part) + 2 * (Lane{}.lane % 4);
+        float* sums = &c[block_of(part)][box_of(part) * (box / 2)];
+        if (args.bias != nullptr) {
+            unsigned biases[box / 8];
 #pragma unroll
-        for (int b = 0; b < box / 8; ++b) {
-            const int at = column + 8 * b;
-            biases[b] =
-                args.bias == nullptr || at >= args.width ? 0 : __ldg(reinterpret_cast<const unsigned*>(args.bias + at));
+            for (int b = 0; b < box / 8; ++b)
+                biases[b] = column + 8 * b < args.width
+                                ? __ldg(reinterpret_cast<const unsigned*>(args.bias + column + 8 * b))
+                                : 0;
+#pragma unroll
+            for (int i = 0; i < box / 2; i += 2) {
+                const float2 bias = from_word(biases[i / 4]);
+                sums[i] += bias.x;
+                sums[i + 1] += bias.y;
+            }
         }
 #pragma unroll
         for (int b = 0; b < box / 8; b += 2) {
             unsigned h[4], a[4];
 #pragma unroll
             for (int i = 0; i < 4; ++i) {
-                const float* sums = &c[block_of(chunk)][box_of(chunk) * (box / 2) + 4 * b + 2 * i];
-                const float2 bias = from_word(biases[b + i / 2]);
-                float h0 = sums[0] + bias.x, h1 = sums[1] + bias.y;
+                float &h0 = sums[4 * b + 2 * i], &h1 = sums[4 * b + 2 * i + 1];
                 h[i] = rounded(h0, h1);
                 a[i] = as_word(F::value(h0), F::value(h1));
             }
@@ -82,9 +88,9 @@ struct Forward : Tile {
             store_fragments(fragments(slot + part_bytes, b), a);
         }
     }
-    __device__ static void take(const Args& args, unsigned slot, int row, int column_tile, int chunk) {
-        store_box(args.h, slot, column_of(column_tile, chunk), row_of(row, chunk));
-        store_box(args.a, slot + part_bytes, column_of(column_tile, chunk), row_of(row, chunk));
+    __device__ static void take(const Args& args, unsigned slot, int row, int column_tile, int part) {
+        store_box(args.h, slot, column_of(column_tile, part), row_of(row, part));
+        store_box(args.a, slot + part_bytes, column_of(column_tile, part), row_of(row, part));
     }
 };
 
@@ -109,7 +115,8 @@ struct Backward : Tile {
         float* partial;  ///< [row tiles, width]: column sums of dh; null: not wanted
         int width;
     };
-    static constexpr int slots = rebuilds ? 2 : 3, columns_summed = tile_columns;
+    static constexpr int chunks = parts, slots = rebuilds ? 2 : 4, lag = rebuilds ? 0 : 1;
+    static constexpr int columns_summed = tile_columns;
     static constexpr unsigned slot_bytes = (rebuilds ? 2 : 1) * part_bytes, box_bytes = depth * box * 2;
 
     __device__ static void fetch(const Args& args, unsigned to, unsigned full, int step, int row, int column_tile,
@@ -129,12 +136,12 @@ struct Backward : Tile {
                 multiply_192<true>(c[block], x + block * (x_bytes / 2 >> 4) + 2 * k, w + k * (16 * 128 >> 4),
                                    k > 0 || !first);
     }
-    __device__ static void bring(const Args& args, unsigned slot, unsigned ready, int row, int column_tile, int chunk) {
+    __device__ static void bring(const Args& args, unsigned slot, unsigned ready, int row, int column_tile, int part) {
         barrier_expect(ready, part_bytes);
-        load_box(args.h, slot, ready, column_of(column_tile, chunk), row_of(row, chunk));
+        load_box(args.h, slot, ready, column_of(column_tile, part), row_of(row, part));
     }
     /// Behind the second block of rows, c[0] has the sums of both.
-    __device__ static void behind(const Args&, Sums& c, unsigned slot, int, int chunk) {
+    __device__ static void behind(const Args&, Sums& c, unsigned slot, int, int part) {
 #pragma unroll
         for (int b = 0; b < box / 8; b += 2) {
             const unsigned at = fragments(slot, b);
@@ -143,16 +150,15 @@ struct Backward : Tile {
             load_fragments(h, at);
 #pragma unroll
             for (int i = 0; i < 4; ++i) {
-                const int k = box_of(chunk) * (box / 2) + 4 * b + 2 * i;
-                float &d0 = c[block_of(chunk)][k], &d1 = c[block_of(chunk)][k + 1];
-                (void)rounded(d0, d1);
+                const int k = box_of(part) * (box / 2) + 4 * b + 2 * i;
+                float &d0 = c[block_of(part)][k], &d1 = c[block_of(part)][k + 1];
                 const float2 x = from_word(h[i]);
                 const ValueAndSlope<float> f0 = F::both(x.x), f1 = F::both(x.y);
                 d0 *= f0.slope;
                 d1 *= f1.slope;
                 h[i] = as_word(d0, d1);
                 if constexpr (rebuilds) a[i] = as_word(f0.value, f1.value);
-                if (block_of(chunk) == 1) {
+                if (block_of(part) == 1) {
                     c[0][k] += d0;
                     c[0][k + 1] += d1;
                 }
@@ -161,9 +167,9 @@ struct Backward : Tile {
             if constexpr (rebuilds) store_fragments(at + part_bytes, a);
         }
     }
-    __device__ static void take(const Args& args, unsigned slot, int row, int column_tile, int chunk) {
-        store_box(args.dh, slot, column_of(column_tile, chunk), row_of(row, chunk));
-        if constexpr (rebuilds) store_box(args.a, slot + part_bytes, column_of(column_tile, chunk), row_of(row, chunk));
+    __device__ static void take(const Args& args, unsigned slot, int row, int column_tile, int part) {
+        store_box(args.dh, slot, column_of(column_tile, part), row_of(row, part));
+        if constexpr (rebuilds) store_box(args.a, slot + part_bytes, column_of(column_tile, part), row_of(row, part));
     }
 
     /// Over the rows of a tile: a lane's two first, then the warp's sixteen, so that a lane has two neighbouring

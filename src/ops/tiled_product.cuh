@@ -5,6 +5,7 @@
 //   Args                           matrices, as the copy engine wants them, and what else it needs
 //   stages, stage_bytes            pieces of both factors that are fetched ahead; of one
 //   chunks, slots, slot_bytes      of a tile; how many are under way at once; of one
+//   lag                            how many stores may still be reading their slots when the next chunk is waited for
 //   Sums, columns_summed           what a thread has of a tile's product; how many columns of it are added up, or none
 //   fetch, multiply                a piece of both factors
 //   bring, behind, take            what is needed for a chunk; what is done to it; what has come of it
@@ -150,9 +151,10 @@ __global__ void __launch_bounds__(threads, 1) __cluster_dims__(2, 1, 1)
                     Op::take(args, slot, row, column_tile, part);
                 });
                 stores_given();
-                stores_read();
-                if (chunk + slots < all) bring(chunk + slots);
+                stores_read<Op::lag>();
+                if (const int next = chunk - Op::lag + slots; chunk >= Op::lag && next < all) bring(next);
             }
+            stores_read<0>();
         }
         __syncwarp();
     } else {
@@ -232,6 +234,5 @@ void launch(const Exec& exec, const typename Op::Args& args, std::int64_t rows, 
     product_kernel<Op><<<blocks, threads, shared_bytes<Op>(), exec.gpu->stream>>>(args, sizes);
     TERA_LAUNCHED();
 }
-
 
 }  // namespace tera::ops::cuda::hopper
