@@ -72,8 +72,8 @@ struct SquaredRelu {
 struct Silu {
     template <class A>
     __device__ static ValueAndSlope<A> both(A x) {
-        A s = sigmoid(x);
-        return {x * s, s * (A(1) + x * (A(1) - s))};
+        const A s = sigmoid(x), value = x * s;
+        return {value, s + (value - value * s)};
     }
     template <class A>
     __device__ static A value(A x) {
@@ -81,8 +81,7 @@ struct Silu {
     }
     template <class A>
     __device__ static A slope(A x) {
-        A s = sigmoid(x);
-        return s * (A(1) + x * (A(1) - s));
+        return both(x).slope;
     }
 };
 

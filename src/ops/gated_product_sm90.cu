@@ -98,29 +98,31 @@ struct Backward {
         load_box(args.up_h, slot + part_bytes, ready, column, top);
     }
     __device__ static void behind(const Args&, Sums& c, unsigned slot, int, int chunk) {
-        const Lane me;
-        const unsigned at = slot + static_cast<unsigned>(me.row()) * 128;
+        const auto gate_at = [slot](int b) { return swizzled_fragments(slot, b); };
+        constexpr int pairs = box / 16;  // of fragments
+        unsigned g[pairs][4], u[pairs][4];
+        [[maybe_unused]] unsigned a[pairs][4];
 #pragma unroll
-        for (int b = 0; b < box / 8; b += 2) {
-            const unsigned gate = at + (static_cast<unsigned>(b + me.column_block()) ^ (me.row() & 7)) * 16;
-            unsigned g[4], u[4];
-            [[maybe_unused]] unsigned a[4];
-            load_fragments(g, gate);
-            load_fragments(u, gate + part_bytes);
+        for (int p = 0; p < pairs; ++p) {
+            load_fragments(g[p], gate_at(2 * p));
+            load_fragments(u[p], gate_at(2 * p) + part_bytes);
+        }
+#pragma unroll
+        for (int p = 0; p < pairs; ++p)
 #pragma unroll
             for (int i = 0; i < 4; ++i) {
-                const int k = chunk % 2 * (box / 2) + 4 * b + 2 * i;
-                float &d0 = c[chunk / 2][k], &d1 = c[chunk / 2][k + 1];
-                (void)rounded(d0, d1);
-                const float2 gates = from_word(g[i]), ups = from_word(u[i]);
+                const float* d = &c[chunk / 2][chunk % 2 * (box / 2) + 8 * p + 2 * i];
+                const float2 gates = from_word(g[p][i]), ups = from_word(u[p][i]);
                 const ValueAndSlope<float> f0 = F::both(gates.x), f1 = F::both(gates.y);
-                g[i] = as_word(d0 * ups.x * f0.slope, d1 * ups.y * f1.slope);
-                u[i] = as_word(d0 * f0.value, d1 * f1.value);
-                if constexpr (rebuilds) a[i] = as_word(f0.value * ups.x, f1.value * ups.y);
+                g[p][i] = as_word(d[0] * ups.x * f0.slope, d[1] * ups.y * f1.slope);
+                u[p][i] = as_word(d[0] * f0.value, d[1] * f1.value);
+                if constexpr (rebuilds) a[p][i] = as_word(f0.value * ups.x, f1.value * ups.y);
             }
-            store_fragments(gate, g);
-            store_fragments(gate + part_bytes, u);
-            if constexpr (rebuilds) store_fragments(gate + 2 * part_bytes, a);
+#pragma unroll
+        for (int p = 0; p < pairs; ++p) {
+            store_fragments(gate_at(2 * p), g[p]);
+            store_fragments(gate_at(2 * p) + part_bytes, u[p]);
+            if constexpr (rebuilds) store_fragments(gate_at(2 * p) + 2 * part_bytes, a[p]);
         }
     }
     __device__ static void take(const Args& args, unsigned slot, int row, int column_tile, int chunk) {

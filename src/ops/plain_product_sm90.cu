@@ -25,12 +25,6 @@ struct Tile {
         return column_tile * tile_columns + box_of(part) * box;
     }
     __device__ static int row_of(int row, int part) { return row + block_of(part) * block_rows; }
-    /// Where a lane finds fragments b and b + 1 of a part, as the copy engine has swizzled it.
-    __device__ static unsigned fragments(unsigned slot, int b) {
-        const Lane me;
-        return slot + static_cast<unsigned>(me.row()) * 128 +
-               (static_cast<unsigned>(b + me.column_block()) ^ (me.row() & 7)) * 16;
-    }
 };
 
 template <class F>
@@ -84,8 +78,8 @@ struct Forward : Tile {
                 h[i] = rounded(h0, h1);
                 a[i] = as_word(F::value(h0), F::value(h1));
             }
-            store_fragments(fragments(slot, b), h);
-            store_fragments(fragments(slot + part_bytes, b), a);
+            store_fragments(swizzled_fragments(slot, b), h);
+            store_fragments(swizzled_fragments(slot + part_bytes, b), a);
         }
     }
     __device__ static void take(const Args& args, unsigned slot, int row, int column_tile, int part) {
@@ -144,7 +138,7 @@ struct Backward : Tile {
     __device__ static void behind(const Args&, Sums& c, unsigned slot, int, int part) {
 #pragma unroll
         for (int b = 0; b < box / 8; b += 2) {
-            const unsigned at = fragments(slot, b);
+            const unsigned at = swizzled_fragments(slot, b);
             unsigned h[4];
             [[maybe_unused]] unsigned a[4];
             load_fragments(h, at);
@@ -247,7 +241,8 @@ void backward(const Exec& exec, const ActivatedGrads& to, Tensor partial, ConstT
 }  // namespace
 
 bool has_plain_products(const Exec& exec, ActivationKind kind, DType dtype, const ActivatedSizes& sizes) {
-    constexpr std::int64_t most_inner = 8192;
+    constexpr std::int64_t most_inner =
+        4096;  // with more, the activation is too small a part (bench/activated_products)
     return !is_gated(kind) && sizes.inner <= most_inner &&
            has_tiled_product(exec, dtype, sizes.rows, sizes.inner, sizes.width);
 }

@@ -54,6 +54,13 @@ struct Lane {
     __device__ int column_block() const { return lane / 16; }
 };
 
+/// Where a lane finds fragments b and b + 1 of a block of rows, 64 columns wide, as the copy engine has swizzled it.
+__device__ inline unsigned swizzled_fragments(unsigned at, int b) {
+    const Lane me;
+    return at + static_cast<unsigned>(me.row()) * 128 +
+           (static_cast<unsigned>(b + me.column_block()) ^ (me.row() & 7)) * 16;
+}
+
 /// Rounds both to bf16, and gives them as one word.
 __device__ inline unsigned rounded(float& low, float& high) {
     const __nv_bfloat162 both = __floats2bfloat162_rn(low, high);
