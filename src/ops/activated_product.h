@@ -1,5 +1,6 @@
 // The two products around an MLP's activation with the activation in them, so that what one writes the other need not
-// read again. On Hopper's GPUs and in bf16; they compute what a product and the activation's own kernel would.
+// read again. On Hopper's GPUs and in bf16. Forward they give what a product and the activation's own kernel would, bit
+// for bit; backward the product is not rounded before the slope.
 #pragma once
 
 #include "core/exec.h"
