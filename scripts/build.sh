@@ -20,7 +20,7 @@ while [ $# -gt 0 ]; do
         --bench) bench=ON ;;
         --jobs) jobs=${2:?--jobs needs a number}; shift ;;
         -h | --help) usage; exit 0 ;;
-        -*) die "unknown argument '$1' (see --help)" ;;
+        -*) misuse "unknown argument '$1' (see --help)" ;;
         *) targets+=("$1") ;;
     esac
     shift

@@ -8,6 +8,8 @@ if [ -t 1 ]; then BOLD=$'\e[1m' PLAIN=$'\e[0m'; else BOLD="" PLAIN=""; fi
 step() { printf '\n%s== %s%s  [%d:%02d]\n' "$BOLD" "$*" "$PLAIN" $((SECONDS / 60)) $((SECONDS % 60)); }
 note() { printf '   %s\n' "$*"; }
 die() { printf '%s: %s\n' "$(basename "$0")" "$*" >&2; exit 1; }
+# misuse WHAT: the same for a command line that asks for what is not there.
+misuse() { printf "%s: %s\n" "$(basename "$0")" "$*" >&2; exit 2; }
 
 # usage: prints the comment at the top of the running script.
 usage() { sed -n '2,/^[^#]/{/^#/s/^# \{0,1\}//p}' "$0"; }

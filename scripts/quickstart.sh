@@ -6,7 +6,7 @@
 # curve. No GPU and no network beyond the package server. Some 5 minutes on two cores after install and build.
 # Everything is left in FOLDER (default: quickstart-run).
 source "$(dirname "${BASH_SOURCE[0]}")/common.sh"
-case ${1:-} in -h | --help) usage; exit 0 ;; -*) die "unknown argument '$1' (see --help)" ;; esac
+case ${1:-} in -h | --help) usage; exit 0 ;; -*) misuse "unknown argument '$1' (see --help)" ;; esac
 
 "$ROOT/scripts/setup.sh"
 if has_gpu; then "$ROOT/scripts/build.sh" teratron; else "$ROOT/scripts/build.sh" --cpu teratron; fi

@@ -21,7 +21,7 @@ for argument in "$@"; do
         --oracle) with_oracle=1 ;;
         --oracle-text) with_oracle=text ;;
         -h | --help) usage; exit 0 ;;
-        *) die "unknown argument '$argument' (see --help)" ;;
+        *) misuse "unknown argument '$argument' (see --help)" ;;
     esac
 done
 

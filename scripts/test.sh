@@ -21,7 +21,7 @@ stages=()
 for argument in "$@"; do
     case $argument in
         -h | --help) usage; exit 0 ;;
-        *) [[ " ${all_stages[*]} mutants " == *" $argument "* ]] || die "no stage '$argument' (see --help)"
+        *) [[ " ${all_stages[*]} mutants " == *" $argument "* ]] || misuse "no stage '$argument' (see --help)"
            stages+=("$argument") ;;
     esac
 done

@@ -20,8 +20,8 @@ stages=()
 while [ $# -gt 0 ]; do
     case $1 in
         -h | --help) usage; exit 0 ;;
-        --build) [ $# -ge 2 ] || die "--build needs a folder"; build=$(cd "$2" 2>/dev/null && pwd) || die "no folder $2"; shift ;;
-        *) [[ " ${all_stages[*]} " == *" $1 "* ]] || die "no stage '$1' (see --help)"; stages+=("$1") ;;
+        --build) [ $# -ge 2 ] || misuse "--build needs a folder"; build=$(cd "$2" 2>/dev/null && pwd) || misuse "no folder $2"; shift ;;
+        *) [[ " ${all_stages[*]} " == *" $1 "* ]] || misuse "no stage '$1' (see --help)"; stages+=("$1") ;;
     esac
     shift
 done

@@ -88,8 +88,8 @@ struct Backward {
         for (int k = 0; k < depth / 16; ++k)
 #pragma unroll
             for (int block = 0; block < 2; ++block)
-                multiply_128_columns(c[block], x + block * (x_bytes / 2 >> 4) + 2 * k, w + k * (16 * 128 >> 4),
-                                     k > 0 || !first);
+                multiply_128<true>(c[block], x + block * (x_bytes / 2 >> 4) + 2 * k, w + k * (16 * 128 >> 4),
+                                   k > 0 || !first);
     }
     __device__ static void bring(const Args& args, unsigned slot, unsigned ready, int row, int column_tile, int chunk) {
         const int column = column_tile * columns + chunk % 2 * box, top = row + chunk / 2 * block_rows;
