@@ -9,6 +9,7 @@
 //   Sums, columns_summed           what a thread has of a tile's product; how many columns of it are added up, or none
 //   fetch, multiply                a piece of both factors
 //   bring, behind, take            what is needed for a chunk; what is done to it; what has come of it
+//   sum_columns                    if columns are added up: of a tile, behind all its chunks
 #pragma once
 
 #include "core/cuda/tensor_map.h"
@@ -226,6 +227,8 @@ inline bool has_tiled_product(const Exec& exec, DType dtype, std::int64_t rows, 
 template <class Op>
 void launch(const Exec& exec, const typename Op::Args& args, std::int64_t rows, std::int64_t inner,
             std::int64_t columns, int tile_columns) {
+    static_assert(Op::lag < Op::slots, "a slot is filled again before its turn");
+    static_assert(shared_bytes<Op>() <= 227 * 1024, "more than a block may have");
     const auto pieces = [](std::int64_t n, std::int64_t of) { return static_cast<int>((n + of - 1) / of); };
     const Sizes sizes{pieces(rows, 2 * tile_rows), pieces(columns, tile_columns), pieces(inner, depth),
                       std::max(2, static_cast<int>(band_elements / inner))};
