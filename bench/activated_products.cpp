@@ -167,9 +167,11 @@ int main(int count, char** words) try {
             ++i;
             continue;
         }
-        if (i + 2 >= count) throw Error("rows, hidden and ffn sizes come in threes");
-        run(bench, kind, std::atoll(words[i]), std::atoll(words[i + 1]), std::atoll(words[i + 2]));
-        i += 3;
+        std::int64_t sizes[3] = {};
+        for (std::int64_t& size : sizes)
+            if (size = i < count ? std::atoll(words[i++]) : 0; size < 256 || size % 8 != 0)
+                throw Error("rows, hidden and ffn sizes come in threes, each 256 or more and a multiple of 8");
+        run(bench, kind, sizes[0], sizes[1], sizes[2]);
     }
     return 0;
 } catch (const std::exception& e) {

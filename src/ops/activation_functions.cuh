@@ -27,10 +27,6 @@ struct GeluTanh {
     __device__ static A value(A x) {
         return x * sigmoid_of_inner(x, x * x);
     }
-    template <class A>
-    __device__ static A slope(A x) {
-        return both(x).slope;
-    }
 
   private:
     /// σ(2u) = 1 / (1 + 2^(-2u log2 e)).
@@ -50,23 +46,15 @@ struct GeluErf {
     __device__ static A value(A x) {
         return A(0.5) * x * erfc(x * A(-0.7071067811865476));
     }
-    template <class A>
-    __device__ static A slope(A x) {
-        return A(0.5) * erfc(x * A(-0.7071067811865476)) + x * A(0.3989422804014327) * exp_of(A(-0.5) * x * x);
-    }
 };
 struct SquaredRelu {
     template <class A>
     __device__ static ValueAndSlope<A> both(A x) {
-        return {value(x), slope(x)};
+        return {value(x), x > 0 ? 2 * x : A(0)};
     }
     template <class A>
     __device__ static A value(A x) {
         return x > 0 ? x * x : A(0);
-    }
-    template <class A>
-    __device__ static A slope(A x) {
-        return x > 0 ? 2 * x : A(0);
     }
 };
 struct Silu {
@@ -78,10 +66,6 @@ struct Silu {
     template <class A>
     __device__ static A value(A x) {
         return x * sigmoid(x);
-    }
-    template <class A>
-    __device__ static A slope(A x) {
-        return both(x).slope;
     }
 };
 

@@ -26,14 +26,7 @@ struct Forward {
         load_box_for(both_blocks, block == 0 ? args.gate_w : args.up_w, to + x_bytes + block * half_bytes, full,
                      step * depth, column_tile * half);
     }
-    __device__ static void multiply(Sums& c, unsigned stage, bool first) {
-        const std::uint64_t x = tile_at(stage), w = tile_at(stage + x_bytes);
-#pragma unroll
-        for (int k = 0; k < depth / 16; ++k)
-#pragma unroll
-            for (int block = 0; block < 2; ++block)
-                multiply_160(c[block], x + block * (x_bytes / 2 >> 4) + 2 * k, w + 2 * k, k > 0 || !first);
-    }
+    __device__ static void multiply(Sums& c, unsigned stage, bool first) { multiply_piece<false>(c, stage, first); }
     __device__ static void bring(const Args&, unsigned, unsigned ready, int, int, int) { barrier_arrive(ready); }
     __device__ static void behind(const Args&, Sums& c, unsigned slot, int, int block) {
         const Lane me;
@@ -83,13 +76,7 @@ struct Backward {
                      column_tile * columns + static_cast<int>(block) * box, step * depth);
     }
     __device__ static void multiply(Sums& c, unsigned stage, bool first) {
-        const std::uint64_t x = tile_at(stage), w = tile_at(stage + x_bytes, box_bytes);
-#pragma unroll
-        for (int k = 0; k < depth / 16; ++k)
-#pragma unroll
-            for (int block = 0; block < 2; ++block)
-                multiply_128<true>(c[block], x + block * (x_bytes / 2 >> 4) + 2 * k, w + k * (16 * 128 >> 4),
-                                   k > 0 || !first);
+        multiply_piece<true>(c, stage, first, box_bytes);
     }
     __device__ static void bring(const Args& args, unsigned slot, unsigned ready, int row, int column_tile, int chunk) {
         const int column = column_tile * columns + chunk % 2 * box, top = row + chunk / 2 * block_rows;

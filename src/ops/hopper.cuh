@@ -159,10 +159,10 @@ __device__ inline void hold(float (&c)[n]) {
 #define TERA_NUMBERS_96 \
     TERA_NUMBERS_80 ", %80, %81, %82, %83, %84, %85, %86, %87, %88, %89, %90, %91, %92, %93, %94, %95"
 
-/// c [64, width] = or += a [64, 16] b [16, width]; the inner dimension of b is the slow one where columns are
-/// neighbours.
-template <bool columns_are_neighbours = false>
-__device__ inline void multiply_128(float (&c)[64], std::uint64_t a, std::uint64_t b, int add) {
+/// c [64, width] = or += a [64, 16] b [16, width], the width by what c holds: 128, 160, 192. The inner dimension of b
+/// is the slow one where columns are neighbours.
+template <bool columns_are_neighbours>
+__device__ inline void multiply(float (&c)[64], std::uint64_t a, std::uint64_t b, int add) {
     asm volatile(
         "{\n"
         ".reg .pred p;\n"
@@ -173,8 +173,8 @@ __device__ inline void multiply_128(float (&c)[64], std::uint64_t a, std::uint64
         : TERA_SUMS_64(c)
         : "l"(a), "l"(b), "r"(add), "n"(columns_are_neighbours ? 1 : 0));
 }
-template <bool columns_are_neighbours = false>
-__device__ inline void multiply_160(float (&c)[80], std::uint64_t a, std::uint64_t b, int add) {
+template <bool columns_are_neighbours>
+__device__ inline void multiply(float (&c)[80], std::uint64_t a, std::uint64_t b, int add) {
     asm volatile(
         "{\n"
         ".reg .pred p;\n"
@@ -185,8 +185,8 @@ __device__ inline void multiply_160(float (&c)[80], std::uint64_t a, std::uint64
         : TERA_SUMS_80(c)
         : "l"(a), "l"(b), "r"(add), "n"(columns_are_neighbours ? 1 : 0));
 }
-template <bool columns_are_neighbours = false>
-__device__ inline void multiply_192(float (&c)[96], std::uint64_t a, std::uint64_t b, int add) {
+template <bool columns_are_neighbours>
+__device__ inline void multiply(float (&c)[96], std::uint64_t a, std::uint64_t b, int add) {
     asm volatile(
         "{\n"
         ".reg .pred p;\n"

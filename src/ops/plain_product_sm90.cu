@@ -43,14 +43,7 @@ struct Forward : Tile {
         load_box_for(both_blocks, args.w, to + x_bytes + block * (w_bytes / 2), full, step * depth,
                      column_tile * tile_columns + static_cast<int>(block) * (tile_columns / 2));
     }
-    __device__ static void multiply(Sums& c, unsigned stage, bool first) {
-        const std::uint64_t x = tile_at(stage), w = tile_at(stage + x_bytes);
-#pragma unroll
-        for (int k = 0; k < depth / 16; ++k)
-#pragma unroll
-            for (int block = 0; block < 2; ++block)
-                multiply_192<false>(c[block], x + block * (x_bytes / 2 >> 4) + 2 * k, w + 2 * k, k > 0 || !first);
-    }
+    __device__ static void multiply(Sums& c, unsigned stage, bool first) { multiply_piece<false>(c, stage, first); }
     __device__ static void bring(const Args&, unsigned, unsigned ready, int, int, int) { barrier_arrive(ready); }
     __device__ static void behind(const Args& args, Sums& c, unsigned slot, int column_tile, int part) {
         const int column = column_of(column_tile, part) + 2 * (Lane{}.lane % 4);
@@ -122,13 +115,7 @@ struct Backward : Tile {
                          column_tile * tile_columns + b * box, step * depth + static_cast<int>(block) * (depth / 2));
     }
     __device__ static void multiply(Sums& c, unsigned stage, bool first) {
-        const std::uint64_t x = tile_at(stage), w = tile_at(stage + x_bytes, box_bytes);
-#pragma unroll
-        for (int k = 0; k < depth / 16; ++k)
-#pragma unroll
-            for (int block = 0; block < 2; ++block)
-                multiply_192<true>(c[block], x + block * (x_bytes / 2 >> 4) + 2 * k, w + k * (16 * 128 >> 4),
-                                   k > 0 || !first);
+        multiply_piece<true>(c, stage, first, box_bytes);
     }
     __device__ static void bring(const Args& args, unsigned slot, unsigned ready, int row, int column_tile, int part) {
         barrier_expect(ready, part_bytes);

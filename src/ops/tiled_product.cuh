@@ -50,7 +50,6 @@ __device__ inline Place place_of(const Sizes& s, int tile) {
 /// Of a warp group: which warp, which lane; and the row, of a block's 64, whose address the lane gives for fragments.
 struct Lane {
     int warp = static_cast<int>(threadIdx.x) % group_threads / 32, lane = static_cast<int>(threadIdx.x) % 32;
-    bool first = threadIdx.x % group_threads == 0;
     __device__ int row() const { return 16 * warp + lane % 16; }
     __device__ int column_block() const { return lane / 16; }
 };
@@ -76,6 +75,21 @@ __device__ inline float2 from_word(unsigned word) {
     __nv_bfloat162 both;
     memcpy(&both, &word, sizeof word);
     return __bfloat1622float2(both);
+}
+
+/// The product of a piece of both factors, added to c or, the first, in its place. Where columns are neighbours, the
+/// second factor comes in blocks of 64, block_step bytes apart.
+template <bool columns_are_neighbours, class Sums>
+__device__ inline void multiply_piece(Sums& c, unsigned stage, bool first, unsigned block_step = 16) {
+    constexpr unsigned w_step =
+        columns_are_neighbours ? 16 * 128 : 16 * 2;  // bytes to the next 16 of the inner dimension
+    const std::uint64_t x = tile_at(stage), w = tile_at(stage + x_bytes, block_step);
+#pragma unroll
+    for (int k = 0; k < depth / 16; ++k)
+#pragma unroll
+        for (int block = 0; block < 2; ++block)
+            multiply<columns_are_neighbours>(c[block], x + block * (x_bytes / 2 >> 4) + 2 * k, w + k * (w_step >> 4),
+                                             k > 0 || !first);
 }
 
 template <class Op>

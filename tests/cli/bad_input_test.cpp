@@ -369,5 +369,13 @@ TEST_F(BadInput, PromptsAndSamplingThatMakeNoSense) {
     expect_refused({"generate", "--load", at("save"), "--prompt", "one"}, "must be integers");
 }
 
+TEST(Scripts, WrongWordsEndWithTwo) {
+    for (const char* name : {"setup", "build", "quickstart", "test", "test_gpu"}) {
+        const std::string command = cat(TERA_SOURCE_DIR "/scripts/", name, ".sh --nonsense >/dev/null 2>&1");
+        const int status = std::system(command.c_str());
+        EXPECT_TRUE(WIFEXITED(status) && WEXITSTATUS(status) == 2) << command << ": " << status;
+    }
+}
+
 }  // namespace
 }  // namespace tera::test

@@ -203,6 +203,28 @@ TEST_F(ActivatedProducts, only_where_they_pay) {
     EXPECT_FALSE(plain(ActivationKind::gelu_tanh, DType::bf16, {64, 1600, 6400}));
 }
 
+/// What is counted before a run, on machines without a GPU too.
+TEST(ActivatedProductsOnPaper, take_what_is_counted) {
+    Gpu gpu{Gpu::OnPaper{}};
+    ThreadPool pool{1};
+    Arena arena{Arena::Kind::counting};
+    const Exec paper{Device::cuda, &arena, &pool, &gpu};
+    constexpr std::int64_t T = 16400, D = 1600, F = 6400;
+    const auto matrix = [&](std::int64_t rows, std::int64_t cols) { return paper.tensor(DType::bf16, {rows, cols}); };
+    const Tensor dy = matrix(T, D), w = matrix(D, F), h = matrix(T, F), db = paper.tensor(DType::f32, {F});
+    const std::size_t before = arena.used(), sums = 130 * F * sizeof(float);  // 65 pairs of tiles of 128 rows
+    const auto taken = [&](const Tensor& to, bool rebuild) {
+        ArenaScope scope(arena);
+        EXPECT_TRUE(linear_dgrad_activation(paper, ActivationKind::gelu_tanh, dy, w, h, to, rebuild));
+        return arena.used() - before;
+    };
+    EXPECT_EQ(taken({}, false), h.bytes());
+    EXPECT_EQ(taken({}, true), 2 * h.bytes());
+    EXPECT_EQ(arena.peak(), before + 2 * h.bytes());
+    EXPECT_EQ(taken(db, true), 2 * h.bytes());
+    EXPECT_EQ(arena.peak(), before + 2 * h.bytes() + sums);
+}
+
 std::string name_of(const Sizes& s) { return cat(s.rows, "x", s.inner, "x", s.width); }
 INSTANTIATE_TEST_SUITE_P(Sizes, GatedProducts, testing::ValuesIn(all_sizes),
                          [](const auto& c) { return name_of(c.param); });
