@@ -15,6 +15,7 @@
 #include "config/arg_parser.h"
 #include "core/build_info.h"
 #include "core/error.h"
+#include "io/lost_pages.h"
 
 namespace tera {
 namespace {
@@ -84,16 +85,6 @@ void choose_broken_pipe_behaviour(bool outlives_its_reader) {
     signal(SIGPIPE, outlives_its_reader ? SIG_IGN : SIG_DFL);
 }
 
-// Files are read where they lie, as memory. One that is cut short meanwhile, or a disk that fails, must not end the
-// program without a word.
-void explain_lost_files(int) {
-    constexpr char text[] =
-        "teratron: a file that was being read became shorter, or its disk failed; restore it and start again from the "
-        "last checkpoint\n";
-    if (::write(STDERR_FILENO, text, sizeof text - 1) < 0) ::_exit(3);
-    ::_exit(2);
-}
-
 // Output that could not be written is an error, not a success: `teratron plan > /dev/full`.
 void flush_standard_output(bool outlives_its_reader) {
     errno = 0;
@@ -120,7 +111,7 @@ int run(const std::vector<std::string>& words) {
     const Command& command = find_command(first);
     if (command.run == nullptr) usage_error("'", command.name, "' is not built yet: ", command.why_not);
     choose_broken_pipe_behaviour(command.outlives_its_reader);
-    signal(SIGBUS, explain_lost_files);
+    explain_lost_pages();
     const int code = command.run({words.begin() + 1, words.end()});
     flush_standard_output(command.outlives_its_reader);
     return code;

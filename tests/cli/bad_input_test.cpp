@@ -333,13 +333,13 @@ TEST_F(BadInput, TokenizerFilesThatAreDamaged) {
 }
 
 TEST_F(BadInput, TokenFileCutShortWhileItIsRead) {
-    std::thread([&] {
-        while (!fs::exists(folder_ / "metrics") || fs::file_size(folder_ / "metrics") == 0)
+    const std::jthread cutter([&](const std::stop_token& stop) {
+        while (!stop.stop_requested() && (!fs::exists(folder_ / "metrics") || fs::file_size(folder_ / "metrics") == 0))
             std::this_thread::sleep_for(std::chrono::milliseconds(5));
         fs::resize_file(folder_ / "data.bin", 0);
-    }).detach();
+    });
     expect_refused(with_data() + Words{"--train-iters", "200000", "--metrics-file", at("metrics"), "--device", "cpu"},
-                   "became shorter");
+                   at("data.bin") + " became shorter");
 }
 
 TEST_F(BadInput, CorpusLinesThatAreNoJson) {
