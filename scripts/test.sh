@@ -4,6 +4,7 @@
 # Stages, all by default, in this order:
 #   checks    who may include whom; clang-format
 #   release   optimised build, all tests
+#   soft      the tests of the GPU on one in software, where nvcc is (docs/soft-gpu.md)
 #   oracle    tokenizers beside the real packages from PyPI, some thousand texts each (TERA_ORACLE_CASES for more); a
 #             package that is not there, and cannot be fetched, is skipped by name
 #   asan      AddressSanitizer and UBSan, the fast tests
@@ -11,17 +12,18 @@
 #   fuzz      every parser of foreign bytes, TERA_FUZZ_SECONDS each (default 10); libFuzzer with clang, else our own
 #             driver under AddressSanitizer
 # and only when named:
+#   soft_long the longest of those, some ten minutes
 #   mutants   breaks one line at a time and checks that a test notices (tests/mutants/run.py)
 #
 # A stage that fails does not stop the others; the summary at the end says what failed and where the log is.
 source "$(dirname "${BASH_SOURCE[0]}")/common.sh"
 
-all_stages=(checks release oracle asan tsan fuzz)
+all_stages=(checks release soft oracle asan tsan fuzz)
 stages=()
 for argument in "$@"; do
     case $argument in
         -h | --help) usage; exit 0 ;;
-        *) [[ " ${all_stages[*]} mutants " == *" $argument "* ]] || misuse "no stage '$argument' (see --help)"
+        *) [[ " ${all_stages[*]} soft_long mutants " == *" $argument "* ]] || misuse "no stage '$argument' (see --help)"
            stages+=("$argument") ;;
     esac
 done
@@ -53,7 +55,7 @@ run_ctest() {
     local build=$1
     shift
     ctest --test-dir "$build" --parallel "$(nproc)" --output-on-failure --no-tests=error \
-        --output-junit "$logs/$(basename "$build").xml" "$@"
+        --output-junit "$logs/$stage.xml" "$@"
 }
 
 stage_checks() {
@@ -64,7 +66,14 @@ stage_checks() {
 }
 
 stage_release() {
-    scripts/build.sh --tests --bench && run_ctest build -LE 'cuda|multi'
+    scripts/build.sh --tests --bench && run_ctest build -LE 'cuda|multi|soft'
+}
+
+stage_soft() { on_soft_gpu soft; }
+stage_soft_long() { on_soft_gpu soft_long; }
+on_soft_gpu() {
+    find_nvcc >/dev/null || { note "skipped: there is no nvcc, so there are no kernels"; return 0; }
+    scripts/build.sh --tests --bench && run_ctest build -L "^$1\$"
 }
 
 # Files of known models make these tests sharper; without them they make their own.

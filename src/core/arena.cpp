@@ -62,6 +62,7 @@ std::byte* Arena::allocate(std::size_t bytes) {
     if (fence_.bytes > 0) {
         TERA_UNPOISON(p + bytes, behind);
         fence_.put(p + bytes, behind);
+        if (fence_.handed_out) fence_.handed_out(p, bytes + behind);
         fences_.emplace_back(p + bytes, behind);
     }
     return p;

@@ -46,6 +46,8 @@ class Arena {
     struct Fence {
         std::size_t bytes = 0;
         std::function<void(std::byte*, std::size_t)> put, check;
+        /// Is told of memory that is handed out, what is put down behind it included: there is no value in it yet.
+        std::function<void(std::byte*, std::size_t)> handed_out = {};
     };
     void set_fence(Fence fence);
     void check_fences(std::size_t from = 0) const;

@@ -212,6 +212,8 @@ struct Operands {
 
 }  // namespace
 
+bool has_cudnn_attention() { return true; }
+
 bool cudnn_attention(const Exec& exec, const AttentionSpec& s, const AttentionOut& out, HeadRows<ConstTensor> q,
                      HeadRows<ConstTensor> k, HeadRows<ConstTensor> v) {
     if (!applies(s, q.data.dtype)) return false;
@@ -260,6 +262,7 @@ bool cudnn_attention_backward(const Exec& exec, const AttentionSpec& s, const At
 
 namespace tera::ops::cuda {
 
+bool has_cudnn_attention() { return false; }
 bool cudnn_attention(const Exec&, const AttentionSpec&, const AttentionOut&, HeadRows<ConstTensor>,
                      HeadRows<ConstTensor>, HeadRows<ConstTensor>) {
     return false;

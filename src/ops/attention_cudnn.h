@@ -6,6 +6,8 @@
 
 namespace tera::ops::cuda {
 
+/// Whether this build has it at all.
+bool has_cudnn_attention();
 bool cudnn_attention(const Exec& exec, const AttentionSpec& spec, const AttentionOut& out, HeadRows<ConstTensor> q,
                      HeadRows<ConstTensor> k, HeadRows<ConstTensor> v);
 bool cudnn_attention_backward(const Exec& exec, const AttentionSpec& spec, const AttentionGrads& grads, ConstTensor d_o,

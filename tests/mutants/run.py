@@ -193,7 +193,9 @@ MUTANTS = [
     ("src/data/preprocess.cpp", "if (journal.is_kept() && options.partitions > 1) noted.now(true);", "", "test_data", "Stopped*"),
     ("src/data/preprocess_block.cpp", "if (!rows.lines.empty()) out.bad.back().line = rows.lines[row];", "", "test_data", "Inputs*"),
     ("src/cli/cmd_preprocess.cpp", "std::size_t i = static_cast<std::size_t>(task); i < files.size()", "std::size_t i = 0; i < files.size()", "test_cli", "PreprocessTasks*"),
-    ("src/cli/main.cpp", "signal(SIGBUS, explain_lost_files);", "(void)explain_lost_files;", "test_cli", "BadInput.TokenFileCut*"),
+    ("src/cli/main.cpp", "    explain_lost_pages();\n", "", "test_cli", "BadInput.TokenFileCut*"),
+    ("src/io/lost_pages.cpp", "while (said.test_and_set()) ::pause();", "said.test_and_set();", "test_io", "LostPages.*"),
+    ("src/io/lost_pages.cpp", "address >= take_hex(rest)", "address > take_hex(rest)", "test_io", "LostPages.*"),
     ("src/token/gpt2_bpe.cpp", "if (2 * lost >= merges.pairs.size()) usage_error", "if (lost > merges.pairs.size()) usage_error", "test_cli", "BadInput.Tokenizer*"),
     # A batch of later days.
     ("src/train/trainer_setup.cpp", "check_batches(config_);", "", "test_cli", "ParallelTraining.a_batch*"),
@@ -237,6 +239,33 @@ MUTANTS = [
     ("src/nn/param.cpp", "fill.first = begin + (piece.full_begin - piece.local_begin) * cols;", "fill.first = begin;", "test_model", "InitParams*"),
     ("src/nn/param.cpp", "fill.first = pieces[0].full_begin;", "fill.first = 0;", "test_model", "InitParams*"),
     ("src/parallel/schedule.cpp", "2 * behind + (s.chunks - 1) * group", "behind + (s.chunks - 1) * group", "test_parallel", "Schedule*"),
+    # Kernels, on the GPU in software: what is not waited for, told, fenced or kept apart.
+    ("src/ops/tiled_product.cuh", "                written_for_copies();\n", "", "test_cuda_soft", "Sizes/GatedProducts.backward/777*"),
+    ("src/ops/tiled_product.cuh", "                stores_read<Op::lag>();\n", "", "test_cuda_soft", "Sizes/GatedProducts.backward/777*"),
+    ("src/ops/tiled_product.cuh", "                    products_wait<1>();\n", "", "test_cuda_soft", "Sizes/GatedProducts.*/777*"),
+    ("src/ops/tiled_product.cuh", "            products_wait<0>();\n", "", "test_cuda_soft", "Sizes/GatedProducts.*/777*"),
+    ("src/ops/tiled_product.cuh", "                barrier_wait(of.ready(chunk), of.parity(chunk));\n", "", "test_cuda_soft", "Sizes/GatedProducts.backward/777*"),
+    ("src/ops/tiled_product.cuh", "                    barrier_wait(empty + 8 * stage, parity);\n", "", "test_cuda_soft", "Sizes/GatedProducts.*/777*"),
+    ("src/ops/tiled_product.cuh", "                barrier_wait(full + 8 * stage, parity);\n", "", "test_cuda_soft", "Sizes/GatedProducts.*/777*"),
+    ("src/ops/tiled_product.cuh", "                barrier_wait(of.done(chunk), of.parity(chunk));\n", "", "test_cuda_soft", "Sizes/GatedProducts.*/777*"),
+    ("src/ops/tiled_product.cuh", "    cluster_meet();  // nobody leaves", "    // nobody leaves", "test_cuda_soft", "Sizes/GatedProducts.*/777*:Sizes/GatedProducts.*/512*"),
+    ("src/ops/tiled_product.cuh", "unsigned parity = 1;  // of a barrier", "unsigned parity = 0;  // of a barrier", "test_cuda_soft", "Sizes/GatedProducts.forward/777*"),
+    ("src/ops/tiled_product.cuh", "(me.row() & 7)) * 16;", "(me.row() & 3)) * 16;", "test_cuda_soft", "Sizes/GatedProducts.backward/777*"),
+    ("src/ops/gated_product_sm90.cu", "d[0] * ups.x * f0.slope", "d[0] * f0.slope", "test_cuda_soft", "Sizes/GatedProducts.backward/777*"),
+    ("src/ops/gated_product_sm90.cu", "load_fragments(u[p], gate_at(2 * p) + part_bytes);", "load_fragments(u[p], gate_at(2 * p));", "test_cuda_soft", "Sizes/GatedProducts.backward/777*"),
+    ("src/ops/plain_product_sm90.cu", "c[0][k] += d0;", "c[0][k] = d0;", "test_cuda_soft", "Gelu/PlainProducts.backward/*777*"),
+    ("src/ops/plain_product_sm90.cu", "            meet(meeting, group_threads);\n", "", "test_cuda_soft", "Gelu/PlainProducts.backward/*777*"),
+    ("src/ops/plain_product_sm90.cu", "column + 8 * b < args.width", "column + 8 * b <= args.width + 64", "test_cuda_soft", "Gelu/PlainProducts.forward/*777*"),
+    ("src/ops/row_ring.cuh", '"@!there bra again;\\n"\n            "}" ::"r"(shared(arrived_', '"}" ::"r"(shared(arrived_', "test_cuda_soft", "Types/CudaOps.norms/bf16"),
+    ("src/ops/norm_backward.cu", "    __syncthreads();\n    between();", "    between();", "test_cuda_soft", "Types/CudaOps.norms/bf16"),
+    ("src/ops/attention_mma.cuh", "                __pipeline_wait_prior(0);\n            }\n            __syncthreads();\n            f(", "            }\n            __syncthreads();\n            f(", "test_cuda_soft", "Types/CudaOps.attention/bf16"),
+    ("src/ops/attention_mma.cuh", "            __syncthreads();\n            f(keys(turn), values(turn), k0);", "            f(keys(turn), values(turn), k0);", "test_cuda_soft", "Types/CudaOps.attention/bf16"),
+    ("src/ops/attention_mma.cuh", "range[1] = 0;\n    __syncthreads();", "range[1] = 0;", "test_cuda_soft", "Types/CudaOps.attention/bf16"),
+    ("src/ops/index_sort.cu", "        __syncwarp();\n    }\n}", "    }\n}", "test_cuda_soft", "Types/CudaOps.embedding*/bf16"),
+    ("src/ops/column_sum.cu", "shared[team][k][lane] = sum[k];\n    __syncthreads();", "shared[team][k][lane] = sum[k];", "test_cuda_soft", "Types/CudaOps.column_sums/f32"),
+    ("src/ops/column_sum.cu", "if (team != 0 || col >= n) return;", "if (team != 0) return;", "test_cuda_soft", "Types/CudaOps.column_sums/f32"),
+    ("src/ops/embedding.cu", "keys[i] = at >= 0 && at < n ?", "keys[i] = at >= 0 ?", "test_cuda_soft", "Types/CudaOps.embedding*/f32"),
+    ("src/ops/activation.cu", "for (int half = 0; half < halves; ++half) {\n        __syncthreads();", "for (int half = 0; half < halves; ++half) {", "test_cuda_soft", "Types/CudaOps.activations/f32"),
 ]
 
 
@@ -270,18 +299,22 @@ def main():
             shutil.copytree(source, target, copy_function=shutil.copy)
         else:
             shutil.copy(source, target)
-    configured = run(["cmake", "-S", tree, "-B", build, "-G", "Ninja", "-DTERA_BENCH=OFF", "-DTERA_CUDA=OFF"])
+    cuda = ["-DTERA_CUDA=OFF"]
+    if any(m[3].endswith("_soft") for m in chosen):  # these need nvcc
+        cuda = ["-DTERA_CUDA=ON", "-DCMAKE_CUDA_ARCHITECTURES=90"]
+    configured = run(["cmake", "-S", tree, "-B", build, "-G", "Ninja", "-DTERA_BENCH=OFF", *cuda])
     if configured.returncode:
         print(configured.stdout)
         return 1
     programs = sorted({m[3] for m in chosen})
+    path_of = {p: build / "tests" / ("soft_gpu" if p.endswith("_soft") else "") / p for p in programs}
     built = run(["ninja", "-C", build, *programs])
     if built.returncode:
         print(built.stdout)
         return 1
     for program in programs:
         tests = ":".join(sorted({m[4] for m in chosen if m[3] == program}))
-        healthy = run([build / "tests" / program, f"--gtest_filter={tests}"])
+        healthy = run([path_of[program], f"--gtest_filter={tests}"])
         if healthy.returncode:
             print(f"{program} fails without any mutant:\n{healthy.stdout}")
             return 1
@@ -301,7 +334,7 @@ def main():
             survivors += 1
         else:
             try:
-                result = run([build / "tests" / program, f"--gtest_filter={test}", "--gtest_fail_fast"], timeout=patience)
+                result = run([path_of[program], f"--gtest_filter={test}", "--gtest_fail_fast"], timeout=patience)
                 caught = result.returncode != 0
             except subprocess.TimeoutExpired:  # as ctest would end it
                 caught = True
