@@ -11,6 +11,7 @@
 
 #include "soft_gpu/cublaslt_product.h"
 #include "soft_gpu/guard.h"
+#include "soft_gpu/memory.h"
 #include "soft_gpu/streams.h"
 
 struct cublasLtContext {};
@@ -236,13 +237,23 @@ double scale_of(const void* at, cudaDataType_t type) {
     return static_cast<double>(*static_cast<const float*>(at));
 }
 
+struct Room {
+    void* data;
+    std::size_t bytes;
+};
+
 /// Alone on the device, and no exception leaves it: those who call speak C.
-cublasStatus_t run(const Product& p, cudaStream_t stream) {
+cublasStatus_t run(const Product& p, Room workspace, cudaStream_t stream) {
     char who[96];
     std::snprintf(who, sizeof who, "cuBLASLt: product of m %zu n %zu k %zu", p.m(), p.n(), p.k());
     const cudaError_t error = guarded(who, [&] {
         if (!is_stream(stream)) return cudaErrorInvalidResourceHandle;
+        const StreamOrder::Working here(queue_of(stream), "a product of cuBLASLt");
         multiply(p);
+        if (workspace.bytes > 0)  // of no use here; another algorithm would write there
+            Memory::get()
+                .must_find(workspace.data, workspace.bytes, "workspace")
+                .touch(workspace.data, workspace.bytes, true);
         return cudaSuccess;
     });
     return error == cudaSuccess ? CUBLAS_STATUS_SUCCESS : CUBLAS_STATUS_EXECUTION_FAILED;
@@ -399,8 +410,8 @@ cublasStatus_t cublasLtMatmulAlgoConfigSetAttribute(cublasLtMatmulAlgo_t* to,
 cublasStatus_t cublasLtMatmul(cublasLtHandle_t handle, cublasLtMatmulDesc_t op_desc, const void* alpha, const void* a,
                               cublasLtMatrixLayout_t a_desc, const void* b, cublasLtMatrixLayout_t b_desc,
                               const void* beta, const void* c, cublasLtMatrixLayout_t c_desc, void* d,
-                              cublasLtMatrixLayout_t d_desc, const cublasLtMatmulAlgo_t* algo, void*, std::size_t,
-                              cudaStream_t stream) {
+                              cublasLtMatrixLayout_t d_desc, const cublasLtMatmulAlgo_t* algo, void* workspace,
+                              std::size_t workspace_bytes, cudaStream_t stream) {
     if (!handle) return CUBLAS_STATUS_NOT_INITIALIZED;
     const std::optional<Problem> problem = problem_of({op_desc, a_desc, b_desc, c_desc, d_desc});
     if (const cublasStatus_t status = check(problem); status != CUBLAS_STATUS_SUCCESS) return status;
@@ -424,7 +435,7 @@ cublasStatus_t cublasLtMatmul(cublasLtHandle_t handle, cublasLtMatmulDesc_t op_d
         algo ? load<Algorithm>(*algo) : Algorithm{.tile = proposed_tiles[0], .alignments = {1, 1, 1, 1}};
     if (!chosen.runs()) return CUBLAS_STATUS_NOT_SUPPORTED;
     if (!is_aligned(p, chosen.alignments)) return CUBLAS_STATUS_INVALID_VALUE;
-    return run(p, stream);
+    return run(p, {workspace, workspace_bytes}, stream);
 }
 
 }  // extern "C"

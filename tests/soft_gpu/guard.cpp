@@ -28,13 +28,13 @@ State& state() {
 
 thread_local cudaError_t last_error = cudaSuccess;
 
+}  // namespace
+
 std::string demangled(const char* name) {
     const std::unique_ptr<char, decltype(&std::free)> text(abi::__cxa_demangle(name, nullptr, nullptr, nullptr),
                                                            &std::free);
     return text ? text.get() : name;
 }
-
-}  // namespace
 
 void say(const char* who, const std::string& text) {
     std::fprintf(stderr, "soft GPU: %s: %s\n", demangled(who).c_str(), text.c_str());

@@ -16,6 +16,8 @@ enum class On { sound_device, any_device };
 /// mangled name: it stands before the text of a Fault.
 cudaError_t guarded(const char* who, const std::function<cudaError_t()>& body, On device = On::sound_device);
 
+/// A kernel's name as it was written; other names as they are.
+std::string demangled(const char* name);
 /// One line on stderr.
 void say(const char* who, const std::string& text);
 

@@ -73,6 +73,7 @@ class Spares {
             std::optional<Memory::Block> out(std::move(*at));
             kept_.erase(at);
             std::fill(out->written.begin(), out->written.end(), std::uint8_t{0});
+            out->order.clear();
             return out;
         }
         return std::nullopt;
@@ -90,7 +91,7 @@ std::optional<Memory::Block> fresh(std::size_t bytes, bool of_host) {
     const std::uintptr_t first = number(owned.get()) + red_zone;
     std::byte* const data = owned.get() + red_zone + (alignment - first % alignment) % alignment;
     std::vector<std::uint8_t> written(of_host ? 0 : bytes);
-    return Memory::Block{data, bytes, of_host, std::move(owned), std::move(written)};
+    return Memory::Block{data, bytes, of_host, std::move(owned), std::move(written), StreamOrder::Memory(bytes)};
 }
 
 std::size_t distance(const Memory::Block& block, const void* data) {
@@ -121,6 +122,10 @@ std::byte* Memory::allocate(std::size_t bytes, bool of_host) {
 bool Memory::release(const void* data) {
     const auto at = blocks_.upper_bound(static_cast<const std::byte*>(data));
     if (at == blocks_.end() || at->second.data != data || !at->second.owned) return false;
+    if (at->second.of_host)
+        StreamOrder::get().give_back(at->second.order);
+    else
+        StreamOrder::get().host_waits_for_all();  // as cudaFree does
     if (!at->second.of_host) taken_ -= at->second.bytes;
     if (last_ == &at->second) last_ = nullptr;
     Spares::get().keep(std::move(at->second));
@@ -131,7 +136,7 @@ bool Memory::release(const void* data) {
 void Memory::lend(const void* data, std::size_t bytes) {
     if (bytes == 0 || find(data, bytes)) return;
     std::byte* const begin = const_cast<std::byte*>(static_cast<const std::byte*>(data));
-    blocks_.emplace(begin + bytes, Block{begin, bytes, true, nullptr, {}});
+    blocks_.emplace(begin + bytes, Block{begin, bytes, true, nullptr, {}, StreamOrder::Memory()});
 }
 
 void Memory::take_back(const void* data) {
@@ -170,7 +175,8 @@ Memory::Block& Memory::must_find(const void* data, std::size_t bytes, const char
 }
 
 void Memory::read(const void* data, std::size_t bytes, const char* what) {
-    const Block& block = must_find(data, bytes, what);
+    Block& block = must_find(data, bytes, what);
+    block.touch(data, bytes, false);
     if (block.written.empty()) return;
     const std::size_t offset = number(data) - number(block.data);
     const std::uint8_t* const flags = block.written.data() + offset;
@@ -183,6 +189,7 @@ void Memory::read(const void* data, std::size_t bytes, const char* what) {
 
 void Memory::wrote(void* data, std::size_t bytes, const char* what) {
     Block& block = must_find(data, bytes, what);
+    block.touch(data, bytes, true);
     if (!block.written.empty()) std::memset(block.written.data() + (number(data) - number(block.data)), 1, bytes);
 }
 
@@ -198,7 +205,9 @@ void Memory::copy(void* to, const void* from, std::size_t bytes) {
         throw Fault(range_text(to, bytes, "copy") + ": it overlaps what is copied");
     // A range that begins in an allocation has to end there too.
     Block* const target = find(to, 1) ? &must_find(to, bytes, "write by a copy") : nullptr;
-    const Block* const source = find(from, 1) ? &must_find(from, bytes, "read by a copy") : nullptr;
+    Block* const source = find(from, 1) ? &must_find(from, bytes, "read by a copy") : nullptr;
+    if (source) source->touch(from, bytes, false);
+    if (target) target->touch(to, bytes, true);
     std::memcpy(to, from, bytes);
     if (!target || target->written.empty()) return;
     std::uint8_t* const flags = target->written.data() + (number(to) - number(target->data));

@@ -10,6 +10,8 @@
 #include <string>
 #include <vector>
 
+#include "soft_gpu/stream_order.h"
+
 namespace soft_gpu {
 
 /// What a kernel or a call may not do. The text says what and where.
@@ -28,6 +30,14 @@ class Memory {
         bool of_host;  ///< pinned memory, and parameters: the host may have written all of it
         std::unique_ptr<std::byte[]> owned;
         std::vector<std::uint8_t> written;  ///< 1 for each byte that has a value; empty for memory of the host
+        StreamOrder::Memory order;          ///< who touched it last; not of what was lent
+
+        /// Of bytes in it, by the work under way.
+        void touch(const void* at, std::size_t n, bool write) {
+            if (owned)
+                StreamOrder::get().touch(order, static_cast<std::size_t>(static_cast<const std::byte*>(at) - data), n,
+                                         write);
+        }
     };
 
     static Memory& get();

@@ -50,13 +50,14 @@ struct Places {
                        std::size_t bytes) {
         Memory::Block* block = Memory::get().find(reinterpret_cast<const void*>(least), all);
         if (block == nullptr) return false;
+        const bool dense = all == bytes * static_cast<std::size_t>(std::popcount(mask));
+        touch(*block, least, all, access, mask, at, bytes, dense);
         if (block->written.empty()) return true;
         const auto flags_at = [&](std::uint64_t address) {
             return block->written.data() + (address - reinterpret_cast<std::uintptr_t>(block->data));
         };
         // Together they are often all of what lies between the first and the last.
         constexpr std::uint64_t look_at_all = 1024;
-        const bool dense = all == bytes * static_cast<std::size_t>(std::popcount(mask));
         if (access == Access::write && dense) return std::memset(flags_at(least), 1, all), true;
         if (access == Access::read && all <= look_at_all && std::memchr(flags_at(least), 0, all) == nullptr)
             return true;
@@ -69,6 +70,19 @@ struct Places {
                 right &= std::memchr(mine, 0, bytes) == nullptr;
         }
         return right;
+    }
+
+    static void touch(Memory::Block& block, std::uint64_t least, std::uint64_t all, Access access, Mask mask,
+                      const std::uint64_t* at, std::size_t bytes, bool dense) {
+        const bool write = access == Access::write;
+        if (dense) return block.touch(reinterpret_cast<const void*>(least), all, write);
+        std::uint64_t last = 0;  // neighbours are often in the same piece
+        for (Mask left = mask; left != 0; left &= left - 1) {
+            const std::uint64_t mine = at[std::countr_zero(left)];
+            if (mine / StreamOrder::piece == last / StreamOrder::piece) continue;
+            block.touch(reinterpret_cast<const void*>(mine), bytes, write);
+            last = mine;
+        }
     }
 };
 

@@ -19,13 +19,17 @@
 using soft_gpu::guarded;
 using soft_gpu::Memory;
 using soft_gpu::On;
+using soft_gpu::StreamOrder;
 using Clock = std::chrono::steady_clock;
 
-struct CUstream_st {};
+struct CUstream_st {
+    soft_gpu::StreamOrder::Queue queue;
+};
 
 struct CUevent_st {
     bool timed = true, recorded = false;
     Clock::time_point at{};
+    StreamOrder::Known known = {};
 };
 
 namespace {
@@ -36,7 +40,7 @@ constexpr int least_priority = 0, greatest_priority = -5;
 template <class T>
 class Handles {
   public:
-    T* make(T value = {}) { return *live_.insert(new T(value)).first; }
+    T* make(T value) { return *live_.insert(new T(value)).first; }
     bool has(T* handle) const { return live_.contains(handle); }
     bool end(T* handle) {
         if (live_.erase(handle) == 0) return false;
@@ -63,7 +67,7 @@ cudaError_t found(bool is) { return is ? cudaSuccess : cudaErrorInvalidResourceH
 cudaError_t make_stream(const char* call, cudaStream_t* out, unsigned flags) {
     return guarded(call, [=] {
         if (!out || flags > cudaStreamNonBlocking) return cudaErrorInvalidValue;
-        *out = streams().make();
+        *out = streams().make({StreamOrder::get().open(flags != cudaStreamNonBlocking)});
         return cudaSuccess;
     });
 }
@@ -76,12 +80,22 @@ cudaError_t make_event(const char* call, cudaEvent_t* out, unsigned flags) {
     });
 }
 
-cudaError_t check_event(const char* call, cudaEvent_t event) {
-    return guarded(call, [=] { return found(events().has(event)); });
+/// Also where it is only asked for: it is over.
+cudaError_t wait_for_event(const char* call, cudaEvent_t event) {
+    return guarded(call, [=] {
+        if (!events().has(event)) return cudaErrorInvalidResourceHandle;
+        StreamOrder::get().host_waits(event->known);
+        return cudaSuccess;
+    });
 }
 
-cudaError_t check_stream(const char* call, cudaStream_t stream) {
-    return guarded(call, [=] { return found(soft_gpu::is_stream(stream)); });
+cudaError_t wait_for_stream(const char* call, cudaStream_t stream) {
+    return guarded(call, [=] {
+        if (!soft_gpu::is_stream(stream)) return cudaErrorInvalidResourceHandle;
+        StreamOrder& order = StreamOrder::get();
+        order.host_waits(order.known_on(soft_gpu::queue_of(stream)));
+        return cudaSuccess;
+    });
 }
 
 cudaDeviceProp make_properties() {
@@ -129,6 +143,10 @@ cudaError_t not_here(const char* call) {
 
 bool soft_gpu::is_stream(cudaStream_t stream) {
     return stream == nullptr || stream == cudaStreamLegacy || stream == cudaStreamPerThread || streams().has(stream);
+}
+
+StreamOrder::Queue soft_gpu::queue_of(cudaStream_t stream) {
+    return streams().has(stream) ? stream->queue : StreamOrder::default_queue;
 }
 
 extern "C" {
@@ -186,7 +204,7 @@ cudaError_t cudaDeviceGetAttribute(int* value, cudaDeviceAttr attribute, int dev
 }
 
 cudaError_t cudaDeviceSynchronize() {
-    return guarded("cudaDeviceSynchronize", [] { return cudaSuccess; });
+    return guarded("cudaDeviceSynchronize", [] { return StreamOrder::get().host_waits_for_all(), cudaSuccess; });
 }
 
 cudaError_t cudaProfilerStart() {
@@ -227,20 +245,30 @@ cudaError_t cudaDeviceGetStreamPriorityRange(int* least, int* greatest) {
 
 cudaError_t cudaStreamDestroy(cudaStream_t stream) {
     return guarded(
-        "cudaStreamDestroy", [=] { return found(streams().end(stream)); }, On::any_device);
+        "cudaStreamDestroy",
+        [=] {
+            if (!streams().has(stream)) return cudaErrorInvalidResourceHandle;
+            StreamOrder::get().close(stream->queue);
+            return found(streams().end(stream));
+        },
+        On::any_device);
 }
 
-cudaError_t cudaStreamSynchronize(cudaStream_t stream) { return check_stream("cudaStreamSynchronize", stream); }
-cudaError_t cudaStreamQuery(cudaStream_t stream) { return check_stream("cudaStreamQuery", stream); }
+cudaError_t cudaStreamSynchronize(cudaStream_t stream) { return wait_for_stream("cudaStreamSynchronize", stream); }
+cudaError_t cudaStreamQuery(cudaStream_t stream) { return wait_for_stream("cudaStreamQuery", stream); }
 
 cudaError_t cudaStreamWaitEvent(cudaStream_t stream, cudaEvent_t event, unsigned) {
-    return guarded("cudaStreamWaitEvent", [=] { return found(soft_gpu::is_stream(stream) && events().has(event)); });
+    return guarded("cudaStreamWaitEvent", [=] {
+        if (!soft_gpu::is_stream(stream) || !events().has(event)) return cudaErrorInvalidResourceHandle;
+        StreamOrder::get().wait(soft_gpu::queue_of(stream), event->known);
+        return cudaSuccess;
+    });
 }
 
 cudaError_t cudaStreamGetCaptureInfo(cudaStream_t stream, cudaStreamCaptureStatus* status, unsigned long long*,
                                      cudaGraph_t*, const cudaGraphNode_t**, const cudaGraphEdgeData**, std::size_t*) {
     *status = cudaStreamCaptureStatusNone;
-    return check_stream("cudaStreamGetCaptureInfo", stream);
+    return guarded("cudaStreamGetCaptureInfo", [=] { return found(soft_gpu::is_stream(stream)); });
 }
 
 cudaError_t cudaThreadExchangeStreamCaptureMode(cudaStreamCaptureMode* mode) {
@@ -266,13 +294,14 @@ cudaError_t cudaEventRecord(cudaEvent_t event, cudaStream_t stream) {
     return guarded("cudaEventRecord", [=] {
         if (!events().has(event) || !soft_gpu::is_stream(stream)) return cudaErrorInvalidResourceHandle;
         event->recorded = true;
+        event->known = StreamOrder::get().known_on(soft_gpu::queue_of(stream));
         event->at = Clock::now();
         return cudaSuccess;
     });
 }
 
-cudaError_t cudaEventSynchronize(cudaEvent_t event) { return check_event("cudaEventSynchronize", event); }
-cudaError_t cudaEventQuery(cudaEvent_t event) { return check_event("cudaEventQuery", event); }
+cudaError_t cudaEventSynchronize(cudaEvent_t event) { return wait_for_event("cudaEventSynchronize", event); }
+cudaError_t cudaEventQuery(cudaEvent_t event) { return wait_for_event("cudaEventQuery", event); }
 
 cudaError_t cudaEventElapsedTime(float* milliseconds, cudaEvent_t from, cudaEvent_t to) {
     return guarded("cudaEventElapsedTime", [=] {

@@ -11,6 +11,7 @@ using soft_gpu::Fault;
 using soft_gpu::guarded;
 using soft_gpu::Memory;
 using soft_gpu::On;
+using soft_gpu::StreamOrder;
 
 namespace {
 
@@ -72,6 +73,22 @@ bool sides_of(cudaMemcpyKind kind, Sides& sides) {
     return false;
 }
 
+/// What is on a stream, or waited for.
+template <class F>
+cudaError_t on_stream(const char* call, cudaStream_t stream, F work) {
+    return guarded(call, [=] {
+        if (!soft_gpu::is_stream(stream)) return cudaErrorInvalidResourceHandle;
+        const StreamOrder::Working here(soft_gpu::queue_of(stream), call);
+        return work();
+    });
+}
+template <class F>
+cudaError_t waited_for(const char* call, F work) {
+    const cudaError_t error = on_stream(call, nullptr, work);
+    if (error == cudaSuccess) cudaStreamSynchronize(nullptr);
+    return error;
+}
+
 cudaError_t copy(void* to, const void* from, std::size_t bytes, cudaMemcpyKind kind) {
     Sides sides;
     if (!sides_of(kind, sides)) return cudaErrorInvalidValue;
@@ -107,19 +124,16 @@ cudaError_t cudaMemGetInfo(std::size_t* free, std::size_t* total) {
 }
 
 cudaError_t cudaMemcpy(void* to, const void* from, std::size_t bytes, cudaMemcpyKind kind) {
-    return guarded("cudaMemcpy", [=] { return copy(to, from, bytes, kind); });
+    return waited_for("cudaMemcpy", [=] { return copy(to, from, bytes, kind); });
 }
 
 cudaError_t cudaMemcpyAsync(void* to, const void* from, std::size_t bytes, cudaMemcpyKind kind, cudaStream_t stream) {
-    return guarded("cudaMemcpyAsync", [=] {
-        return soft_gpu::is_stream(stream) ? copy(to, from, bytes, kind) : cudaErrorInvalidResourceHandle;
-    });
+    return on_stream("cudaMemcpyAsync", stream, [=] { return copy(to, from, bytes, kind); });
 }
 
 cudaError_t cudaMemcpy2DAsync(void* to, std::size_t to_step, const void* from, std::size_t from_step, std::size_t width,
                               std::size_t height, cudaMemcpyKind kind, cudaStream_t stream) {
-    return guarded("cudaMemcpy2DAsync", [=] {
-        if (!soft_gpu::is_stream(stream)) return cudaErrorInvalidResourceHandle;
+    return on_stream("cudaMemcpy2DAsync", stream, [=] {
         if (width > to_step || width > from_step) return cudaErrorInvalidPitchValue;
         for (std::size_t row = 0; row < height; ++row) {
             const cudaError_t error = copy(static_cast<std::byte*>(to) + row * to_step,
@@ -131,13 +145,11 @@ cudaError_t cudaMemcpy2DAsync(void* to, std::size_t to_step, const void* from, s
 }
 
 cudaError_t cudaMemset(void* data, int value, std::size_t bytes) {
-    return guarded("cudaMemset", [=] { return fill(data, value, bytes); });
+    return on_stream("cudaMemset", nullptr, [=] { return fill(data, value, bytes); });
 }
 
 cudaError_t cudaMemsetAsync(void* data, int value, std::size_t bytes, cudaStream_t stream) {
-    return guarded("cudaMemsetAsync", [=] {
-        return soft_gpu::is_stream(stream) ? fill(data, value, bytes) : cudaErrorInvalidResourceHandle;
-    });
+    return on_stream("cudaMemsetAsync", stream, [=] { return fill(data, value, bytes); });
 }
 
 cudaError_t cudaPointerGetAttributes(cudaPointerAttributes* out, const void* data) {

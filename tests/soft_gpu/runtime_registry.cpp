@@ -118,6 +118,7 @@ cudaError_t launch(Kernel* kernel, dim3 grid, dim3 block, void** args, std::size
     if (dynamic > dynamic_limit(*kernel, fixed) || fixed + dynamic > soft_gpu::shared_per_block)
         return refused(*kernel, cudaErrorInvalidValue,
                        std::to_string(fixed) + " + " + std::to_string(dynamic) + " bytes of shared memory");
+    const soft_gpu::StreamOrder::Working here(soft_gpu::queue_of(stream), kernel->name.c_str());
     soft_gpu::run(*function, {{grid.x, grid.y, grid.z}, {block.x, block.y, block.z}, dynamic}, args);
     return cudaSuccess;
 }
