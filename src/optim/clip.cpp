@@ -6,9 +6,9 @@ namespace tera {
 
 double GradStats::norm() const { return std::sqrt(sum_squares); }
 
-std::vector<Tensor> grads_of(const std::vector<ParamSlice>& slices) {
-    std::vector<Tensor> grads;
-    for (const ParamSlice& s : slices) grads.push_back(s.grad());
+std::vector<SplitTensor> grads_of(const std::vector<ParamSlice>& slices) {
+    std::vector<SplitTensor> grads;
+    for (const ParamSlice& s : slices) grads.emplace_back(s.grad());
     return grads;
 }
 
@@ -32,7 +32,7 @@ double clip_factor(double norm, double max_norm) {
     return factor < 1 ? factor : 1;
 }
 
-double norm_of(const Exec& exec, const std::vector<Tensor>& tensors) {
+double norm_of(const Exec& exec, const std::vector<SplitTensor>& tensors) {
     return std::sqrt(measure_tensors(exec, tensors).sum_squares);
 }
 

@@ -23,12 +23,12 @@ struct GradStats {
 GradStats measure_grads(const Exec& exec, const std::vector<ParamSlice>& slices);
 /// `measured`: of the gradients of these, in their order.
 GradStats grad_stats(const RanksMeasured& measured, const std::vector<ParamSlice>& slices);
-std::vector<Tensor> grads_of(const std::vector<ParamSlice>& slices);
+std::vector<SplitTensor> grads_of(const std::vector<ParamSlice>& slices);
 
 /// min(1, max_norm / (norm + 1e-6)); 1 when max_norm is 0 (clipping off).
 double clip_factor(double norm, double max_norm);
 
-/// sqrt(Σ w²) over the given tensors (f32 or f64 main weights), summed as the gradients are.
-double norm_of(const Exec& exec, const std::vector<Tensor>& tensors);
+/// sqrt(Σ w²) over the given tensors (main weights), summed as the gradients are.
+double norm_of(const Exec& exec, const std::vector<SplitTensor>& tensors);
 
 }  // namespace tera

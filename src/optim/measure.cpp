@@ -17,13 +17,14 @@ struct PieceSums {
     std::int64_t zeros = 0;
 };
 
-template <class T>
-PieceSums measure(const T* x, std::int64_t n) {
+/// Of the numbers at(0) to at(n - 1).
+template <class At>
+PieceSums measure(std::int64_t n, const At& at) {
     double sum = 0;
     std::int64_t zeros = 0;
 #pragma omp simd reduction(+ : sum, zeros)
     for (std::int64_t i = 0; i < n; ++i) {
-        const double v = static_cast<double>(static_cast<acc_t<T>>(x[i]));
+        const double v = static_cast<double>(at(i));
         sum += v * v;
         zeros += v == 0 ? 1 : 0;
     }
@@ -32,7 +33,7 @@ PieceSums measure(const T* x, std::int64_t n) {
 
 }  // namespace
 
-Measured measure_tensors(const Exec& exec, const std::vector<Tensor>& tensors) {
+Measured measure_tensors(const Exec& exec, const std::vector<SplitTensor>& tensors) {
 #ifdef TERA_WITH_CUDA
     if (exec.device == Device::cuda) {
         ArenaScope scope(*exec.arena);
@@ -47,10 +48,18 @@ Measured measure_tensors(const Exec& exec, const std::vector<Tensor>& tensors) {
     std::vector<PieceSums> found(pieces.size());
     exec.pool->run(static_cast<std::int64_t>(pieces.size()), [&](std::int64_t i) {
         const Piece& piece = pieces[static_cast<std::size_t>(i)];
-        const Tensor& t = tensors[static_cast<std::size_t>(piece.tensor)];
-        found[static_cast<std::size_t>(i)] = dispatch_float(t.dtype, [&](auto zero) {
+        const SplitTensor& t = tensors[static_cast<std::size_t>(piece.tensor)];
+        const std::int64_t n = piece.end - piece.begin;
+        PieceSums& sums = found[static_cast<std::size_t>(i)];
+        if (t.is_split()) {
+            const Halves halves(t, piece.begin);
+            sums = measure(n, [&](std::int64_t k) { return halves.get(k); });
+            return;
+        }
+        sums = dispatch_float(t.tensor.dtype, [&](auto zero) {
             using T = decltype(zero);
-            return measure(t.ptr<T>() + piece.begin, piece.end - piece.begin);
+            const T* const x = t.tensor.ptr<T>() + piece.begin;
+            return measure(n, [x](std::int64_t k) { return static_cast<acc_t<T>>(x[k]); });
         });
     });
     Measured all;

@@ -14,6 +14,7 @@ constexpr int threads = 256;
 
 struct Source {
     const void* data;
+    const std::uint16_t* rest;  ///< of numbers in halves; else null
     DType dtype;
 };
 
@@ -50,6 +51,12 @@ __device__ void look_at_run(const T* x, int n, double& sum, std::int64_t& zeros)
     for (int i = whole + static_cast<int>(threadIdx.x); i < n; i += threads) look_at(x[i], sum, zeros);
 }
 
+__device__ void look_at_halves(const __nv_bfloat16* value, const std::uint16_t* rest, int n, double& sum,
+                               std::int64_t& zeros) {
+    for (int i = static_cast<int>(threadIdx.x); i < n; i += threads)
+        look_at(joined({__bfloat16_as_ushort(value[i]), static_cast<std::int16_t>(rest[i])}), sum, zeros);
+}
+
 __global__ void __launch_bounds__(threads)
     measure_pieces(PieceSums* out, const DevicePiece* pieces, const Source* sources) {
     DevicePiece piece = pieces[blockIdx.x];
@@ -63,9 +70,14 @@ __global__ void __launch_bounds__(threads)
         case DType::f32:
             look_at_run(static_cast<const float*>(source.data) + piece.begin, piece.count, sum, zeros);
             break;
-        case DType::bf16:
-            look_at_run(static_cast<const __nv_bfloat16*>(source.data) + piece.begin, piece.count, sum, zeros);
+        case DType::bf16: {
+            const auto* values = static_cast<const __nv_bfloat16*>(source.data) + piece.begin;
+            if (source.rest != nullptr)
+                look_at_halves(values, source.rest + piece.begin, piece.count, sum, zeros);
+            else
+                look_at_run(values, piece.count, sum, zeros);
             break;
+        }
         default:
             look_at_run(static_cast<const __half*>(source.data) + piece.begin, piece.count, sum, zeros);
     }
@@ -100,7 +112,7 @@ Tensor room_for(Arena& arena, std::int64_t n) {
 
 }  // namespace
 
-DevicePieces::DevicePieces(const std::vector<Tensor>& tensors, Arena& arena, const Exec& exec,
+DevicePieces::DevicePieces(const std::vector<SplitTensor>& tensors, Arena& arena, const Exec& exec,
                            const SliceGroups& groups) {
     PieceGroups cut = cut_into_pieces(tensors, groups, device_piece_elements);
     std::vector<DevicePiece> pieces;
@@ -112,14 +124,15 @@ DevicePieces::DevicePieces(const std::vector<Tensor>& tensors, Arena& arena, con
     if (arena.kind() != Arena::Kind::counting) copy_from_host(exec, pieces_, pieces.data());
 }
 
-CudaMeasure::CudaMeasure(const std::vector<Tensor>& tensors, Arena& arena, const Exec& exec)
+CudaMeasure::CudaMeasure(const std::vector<SplitTensor>& tensors, Arena& arena, const Exec& exec)
     : pieces_(tensors, arena, exec),
       tensors_(room_for<Source>(arena, static_cast<std::int64_t>(tensors.size()))),
       sums_(room_for<PieceSums>(arena, pieces_.count())),
       result_(room_for<RanksMeasured>(arena, 1)) {
     if (arena.kind() == Arena::Kind::counting) return;
     std::vector<Source> sources;
-    for (const Tensor& t : tensors) sources.push_back({t.data, t.dtype});
+    for (const SplitTensor& t : tensors)
+        sources.push_back({t.tensor.data, t.is_split() ? t.rest.ptr<std::uint16_t>() : nullptr, t.tensor.dtype});
     copy_from_host(exec, tensors_, sources.data());
 }
 

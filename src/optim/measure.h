@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "core/exec.h"
+#include "optim/main_weights.h"
 
 namespace tera {
 
@@ -40,6 +41,6 @@ struct RanksMeasured {
 };
 
 /// Waits for the result.
-Measured measure_tensors(const Exec& exec, const std::vector<Tensor>& tensors);
+Measured measure_tensors(const Exec& exec, const std::vector<SplitTensor>& tensors);
 
 }  // namespace tera

@@ -21,7 +21,8 @@ struct DevicePiece {
 /// A list of tensors cut into pieces, group by group, in device memory: a block of threads for each.
 class DevicePieces {
   public:
-    DevicePieces(const std::vector<Tensor>& tensors, Arena& arena, const Exec& exec, const SliceGroups& groups = {});
+    DevicePieces(const std::vector<SplitTensor>& tensors, Arena& arena, const Exec& exec,
+                 const SliceGroups& groups = {});
 
     const DevicePiece* data(int group = 0) const {
         return reinterpret_cast<const DevicePiece*>(pieces_.data) + begins_[static_cast<std::size_t>(group)];
@@ -38,7 +39,7 @@ class DevicePieces {
 class CudaMeasure {
   public:
     /// Tables and sums live in `arena`. The tensors must not move.
-    CudaMeasure(const std::vector<Tensor>& tensors, Arena& arena, const Exec& exec);
+    CudaMeasure(const std::vector<SplitTensor>& tensors, Arena& arena, const Exec& exec);
 
     void enqueue(const Exec& exec) const;
     /// A RanksMeasured, there when what enqueue() ordered is done; its sums are this rank's.

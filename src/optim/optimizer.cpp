@@ -12,10 +12,16 @@ namespace {
 
 bool is_main(const ParamSlice& s) { return s.param->value.dtype == acc_dtype(s.param->value.dtype); }
 
-std::size_t aligned(std::size_t bytes) { return (bytes + Arena::alignment - 1) / Arena::alignment * Arena::alignment; }
+bool splits(const ParamSlice& s) { return s.param->value.dtype == DType::bf16; }
 
-std::size_t main_bytes(const ParamSlice& s) {
-    return aligned(static_cast<std::size_t>(s.count) * size_of(acc_dtype(s.param->value.dtype)));
+std::size_t bytes_in(const ParamSlice& s, DType dtype) {
+    const std::size_t bytes = static_cast<std::size_t>(s.count) * size_of(dtype);
+    return (bytes + Arena::alignment - 1) / Arena::alignment * Arena::alignment;
+}
+std::size_t bytes_of_state(const ParamSlice& s) { return bytes_in(s, acc_dtype(s.param->value.dtype)); }
+/// Of main weights, beside the values.
+std::size_t bytes_of_main(const ParamSlice& s) {
+    return is_main(s) ? 0 : splits(s) ? bytes_in(s, DType::u16) : bytes_of_state(s);
 }
 
 /// The threads share the touching of fresh pages.
@@ -39,7 +45,7 @@ std::unique_ptr<OptimizerBackend> make_backend(const OptimizerTensors& tensors, 
 std::int64_t Optimizer::state_bytes(const UpdateRule& rule, const std::vector<ParamSlice>& slices) {
     std::size_t bytes = 0;
     const std::size_t states = rule.states().size();
-    for (const ParamSlice& s : slices) bytes += main_bytes(s) * (states + (is_main(s) ? 0 : 1));
+    for (const ParamSlice& s : slices) bytes += bytes_of_state(s) * states + bytes_of_main(s);
     return static_cast<std::int64_t>(bytes);
 }
 
@@ -62,15 +68,21 @@ Optimizer::Optimizer(std::unique_ptr<UpdateRule> rule, Share share, Arena& arena
     const auto bytes = static_cast<std::size_t>(state_bytes(*rule_, tensors_.slices));
     std::byte* const all = arena.allocate(bytes);
     std::byte* next = all;
-    auto take = [&](const ParamSlice& s) {
+    auto take = [&](const ParamSlice& s, DType dtype) {
         const Tensor value = s.value();
-        Tensor t(next, acc_dtype(value.dtype), value.device, value.shape);
-        if (next != nullptr) next += main_bytes(s);
+        Tensor t(next, dtype, value.device, value.shape);
+        if (next != nullptr) next += bytes_in(s, dtype);
         return t;
     };
     for (const ParamSlice& s : tensors_.slices) {
-        tensors_.main.push_back(is_main(s) ? s.value() : take(s));
-        for (auto& of_kind : tensors_.states) of_kind.push_back(take(s));
+        const DType full = acc_dtype(s.param->value.dtype);
+        if (is_main(s))
+            tensors_.main.emplace_back(s.value());
+        else if (splits(s))
+            tensors_.main.emplace_back(s.value(), take(s, DType::u16));
+        else
+            tensors_.main.emplace_back(take(s, full));
+        for (auto& of_kind : tensors_.states) of_kind.push_back(take(s, full));
     }
     backend_ = make_backend(tensors_, arena, exec);
     if (arena.kind() == Arena::Kind::counting) return;
@@ -127,8 +139,8 @@ std::vector<OptimizerTensor> Optimizer::state() const {
     return all;
 }
 
-std::vector<Tensor> Optimizer::main_of(const std::vector<ParamSlice>& slices) const {
-    std::vector<Tensor> all;
+std::vector<SplitTensor> Optimizer::main_of(const std::vector<ParamSlice>& slices) const {
+    std::vector<SplitTensor> all;
     for (const ParamSlice& wanted : slices) {
         const auto& own = tensors_.slices;
         const auto found = std::find_if(own.begin(), own.end(), [&](const ParamSlice& s) {
@@ -136,33 +148,39 @@ std::vector<Tensor> Optimizer::main_of(const std::vector<ParamSlice>& slices) co
                    wanted.begin + wanted.count <= s.begin + s.count;
         });
         TERA_CHECK(found != own.end(), wanted.param->name, " is not updated here");
-        const Tensor& main = tensors_.main[static_cast<std::size_t>(found - own.begin())];
-        if (wanted.count == found->count)
-            all.push_back(main);
-        else
-            all.emplace_back(main.reshape({main.numel()}).slice(wanted.begin - found->begin, wanted.count));
+        const SplitTensor& main = tensors_.main[static_cast<std::size_t>(found - own.begin())];
+        all.push_back(main.part(wanted.begin - found->begin, wanted.count));
     }
     return all;
 }
 
 void Optimizer::draw_main(const Exec& exec, std::uint64_t seed) {
+    constexpr std::int64_t at_once = 1 << 20;
     for (std::size_t i = 0; i < tensors_.slices.size(); ++i) {
         const ParamSlice& s = tensors_.slices[i];
-        if (!is_main(s)) init_slice(s, tensors_.main[i], exec, seed);
+        const SplitTensor& main = tensors_.main[i];
+        if (!main.is_split()) {
+            if (!is_main(s)) init_slice(s, main.tensor, exec, seed);
+            continue;
+        }
+        for (std::int64_t begin = 0; begin < s.count; begin += at_once) {
+            const std::int64_t count = std::min(at_once, s.count - begin);
+            ArenaScope scope(*exec.arena);
+            const Tensor drawn = exec.tensor(DType::f32, {count});
+            if (exec.counts()) break;
+            init_slice({s.param, s.begin + begin, count}, drawn, exec, seed);
+            backend_->keep_rest(exec, main.part(begin, count), drawn);
+        }
     }
 }
 
 void Optimizer::copy_values_to_main(const Exec& exec) {
     for (std::size_t i = 0; i < tensors_.slices.size(); ++i) {
         const ParamSlice& s = tensors_.slices[i];
-        if (!is_main(s)) ops::convert(exec, tensors_.main[i], s.value());
-    }
-}
-
-void Optimizer::copy_main_to_values(const Exec& exec) {
-    for (std::size_t i = 0; i < tensors_.slices.size(); ++i) {
-        const ParamSlice& s = tensors_.slices[i];
-        if (!is_main(s)) ops::convert(exec, s.value(), tensors_.main[i]);
+        if (const SplitTensor& main = tensors_.main[i]; main.is_split())
+            ops::fill_zero(exec, main.rest);
+        else if (!is_main(s))
+            ops::convert(exec, main.tensor, s.value());
     }
 }
 

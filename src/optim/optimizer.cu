@@ -16,11 +16,12 @@ constexpr int threads = 256;
 /// One parameter's tensors in device memory.
 struct DeviceParam {
     void *weight, *value, *grad;  ///< value null: the weight is the value
+    void* rest;                   ///< of a weight that is in halves, and has no memory of its own; else null
     void* state[UpdateBlock<float>::max_states];
-    DType value_dtype, grad_dtype;
+    DType grad_dtype;
     bool decay, decoupled;
     bool zeroes;   ///< its gradient, once it is used
-    bool aligned;  ///< value and gradient begin where several elements can be read at once
+    bool aligned;  ///< value, rest and gradient begin where several elements can be read at once
 };
 
 template <class T, bool l2>
@@ -127,15 +128,57 @@ __device__ void store_zeros(void* base, DType dtype, std::int64_t i) {
     }
 }
 
+template <int n>
+__device__ Few<float, n> join(const void* value, const void* rest, std::int64_t i) {
+    const auto upper = load_few<n>(static_cast<const std::uint16_t*>(value) + i),
+               lower = load_few<n>(static_cast<const std::uint16_t*>(rest) + i);
+    Few<float, n> out;
+#pragma unroll
+    for (int k = 0; k < n; ++k) out.v[k] = joined({upper.v[k], static_cast<std::int16_t>(lower.v[k])});
+    return out;
+}
+template <int n>
+__device__ void store_halves(void* value, void* rest, std::int64_t i, const Few<float, n>& in) {
+    Few<std::uint16_t, n> upper, lower;
+#pragma unroll
+    for (int k = 0; k < n; ++k) {
+        const SplitWeight halves = split(in.v[k]);
+        upper.v[k] = halves.value;
+        lower.v[k] = static_cast<std::uint16_t>(halves.rest);
+    }
+    store_few(static_cast<std::uint16_t*>(value) + i, upper);
+    store_few(static_cast<std::uint16_t*>(rest) + i, lower);
+}
+
+__global__ void keep_rest_kernel(std::uint16_t* rest, const std::uint16_t* value, const float* numbers,
+                                 std::int64_t n) {
+    const std::int64_t i = blockIdx.x * std::int64_t{blockDim.x} + threadIdx.x;
+    if (i < n) rest[i] = static_cast<std::uint16_t>(rest_beside(value[i], numbers[i]));
+}
+
 template <class T>
 struct Rates {
     T lr, decay, factor;
 };
 
+template <class T, int n>
+__device__ Few<T, n> load_weight(const DeviceParam& p, std::int64_t i) {
+    if constexpr (std::is_same_v<T, float>)
+        if (p.rest != nullptr) return join<n>(p.value, p.rest, i);
+    return load_from<T, T, n>(p.weight, i);
+}
+template <class T, int n>
+__device__ void store_weight(const DeviceParam& p, std::int64_t i, const Few<T, n>& weight) {
+    if constexpr (std::is_same_v<T, float>)
+        if (p.rest != nullptr) return store_halves(p.value, p.rest, i, weight);
+    store_as<T>(p.weight, i, weight);
+    if (p.value != nullptr) store_as<__half>(p.value, i, weight);
+}
+
 template <int n, class T, class Formula>
 __device__ void update_few(const DeviceParam& p, std::int64_t i, const Formula& formula, const Rates<T>& rates,
                            bool zero_grad) {
-    Few<T, n> grad = load<T, n>(p.grad, p.grad_dtype, i), weight = load_from<T, T, n>(p.weight, i);
+    Few<T, n> grad = load<T, n>(p.grad, p.grad_dtype, i), weight = load_weight<T, n>(p, i);
     Few<T, n> state[Formula::states > 0 ? Formula::states : 1];
 #pragma unroll
     for (int s = 0; s < Formula::states; ++s) state[s] = load_from<T, T, n>(p.state[s], i);
@@ -148,15 +191,9 @@ __device__ void update_few(const DeviceParam& p, std::int64_t i, const Formula& 
 #pragma unroll
         for (int s = 0; s < Formula::states; ++s) state[s].v[k] = of_one[s];
     }
-    store_as<T>(p.weight, i, weight);
+    store_weight(p, i, weight);
 #pragma unroll
     for (int s = 0; s < Formula::states; ++s) store_as<T>(p.state[s], i, state[s]);
-    if (p.value != nullptr) {
-        if (p.value_dtype == DType::bf16)
-            store_as<__nv_bfloat16>(p.value, i, weight);
-        else
-            store_as<__half>(p.value, i, weight);
-    }
     if (zero_grad && p.zeroes) store_zeros<n>(p.grad, p.grad_dtype, i);
 }
 
@@ -215,9 +252,9 @@ class CudaOptimizer final : public OptimizerBackend {
           pieces_(tensors.main, arena, exec, tensors.groups),
           table_(arena.tensor(DType::u8, {static_cast<std::int64_t>(tensors.slices.size() * sizeof(DeviceParam))})),
           found_(sizeof(RanksMeasured), exec.gpu) {
-        for (const Tensor& t : tensors.main)
-            TERA_CHECK(t.dtype == tensors.main[0].dtype, "main weights in ", name_of(t.dtype), " beside ",
-                       name_of(tensors.main[0].dtype));
+        for (const SplitTensor& t : tensors.main)
+            TERA_CHECK(t.dtype() == tensors.main[0].dtype(), "main weights in ", name_of(t.dtype()), " beside ",
+                       name_of(tensors.main[0].dtype()));
     }
 
     Tensor measure(const Exec& exec) override {
@@ -227,6 +264,7 @@ class CudaOptimizer final : public OptimizerBackend {
     void agreed(const Exec& exec) override { found_.start(exec, measuring_.result()); }
     void step(const Exec& exec, const UpdateRule& rule, const StepArgs& args, bool measured, int group) override;
     GradStats grads() override;
+    void keep_rest(const Exec& exec, const SplitTensor& main, ConstTensor numbers) const override;
 
   private:
     void upload_table(const Exec& exec);
@@ -246,20 +284,30 @@ GradStats CudaOptimizer::grads() {
     return grad_stats(*static_cast<const RanksMeasured*>(found_.wait()), tensors_.counted);
 }
 
+void CudaOptimizer::keep_rest(const Exec& exec, const SplitTensor& main, ConstTensor numbers) const {
+    const std::int64_t n = main.numel();
+    keep_rest_kernel<<<blocks_for(n, threads, INT32_MAX), threads, 0, exec.gpu->stream>>>(
+        main.rest.ptr<std::uint16_t>(), reinterpret_cast<const std::uint16_t*>(main.tensor.data), numbers.ptr<float>(),
+        n);
+    TERA_LAUNCHED();
+}
+
 void CudaOptimizer::upload_table(const Exec& exec) {
     std::vector<DeviceParam> table;
     for (std::size_t i = 0; i < tensors_.slices.size(); ++i) {
         const ParamSlice& slice = tensors_.slices[i];
         const Tensor value = slice.value(), grad = slice.grad();
         DeviceParam entry{};
-        entry.weight = tensors_.main[i].data;
-        entry.value = value.data == tensors_.main[i].data ? nullptr : value.data;
+        const SplitTensor& main = tensors_.main[i];
+        TERA_CHECK(main.is_split() || value.dtype != DType::bf16, "whole main weights beside values in bf16");
+        entry.rest = main.is_split() ? main.rest.data : nullptr;
+        entry.weight = main.is_split() ? nullptr : main.tensor.data;
+        entry.value = value.data == entry.weight ? nullptr : value.data;
         entry.grad = grad.data;
         for (std::size_t s = 0; s < tensors_.states.size(); ++s) entry.state[s] = tensors_.states[s][i].data;
-        entry.value_dtype = value.dtype;
         entry.grad_dtype = grad.dtype;
         entry.aligned = true;
-        for (const std::byte* data : {value.data, grad.data})
+        for (const void* data : {static_cast<void*>(value.data), entry.rest, static_cast<void*>(grad.data)})
             entry.aligned = entry.aligned && reinterpret_cast<std::uintptr_t>(data) % 32 == 0;
         entry.decay = slice.param->weight_decay;
         entry.decoupled = tensors_.decoupled[i] != 0;
@@ -285,7 +333,7 @@ void CudaOptimizer::step(const Exec& exec, const UpdateRule& rule, const StepArg
     if (pieces_.count(group) == 0) return;
     if (decoupled_ != tensors_.decoupled) upload_table(exec);
     const auto* grads = measured ? reinterpret_cast<const RanksMeasured*>(measuring_.result().data) : nullptr;
-    if (tensors_.main[0].dtype == DType::f64)
+    if (tensors_.main[0].dtype() == DType::f64)
         launch<double>(exec, rule.numbers(), args, grads, group);
     else
         launch<float>(exec, rule.numbers(), args, grads, group);

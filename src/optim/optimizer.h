@@ -2,7 +2,8 @@
 //
 //   value dtype   main weights
 //   f32, f64      the values themselves
-//   bf16, f16     fp32 copies, rounded to the values in the same pass that updates them
+//   bf16          fp32, of which the values are the upper halves; the lower ones are here (main_weights.h)
+//   f16           fp32 copies, rounded to the values in the same pass that updates them
 //
 // A step is three calls:
 //   measure   looks at all gradients: sum of squares, zeros, the first that is not finite
@@ -23,6 +24,7 @@
 
 #include "nn/param.h"
 #include "optim/clip.h"
+#include "optim/main_weights.h"
 #include "optim/update_rule.h"
 
 namespace tera {
@@ -31,7 +33,7 @@ namespace tera {
 struct OptimizerTensor {
     std::string param;
     std::string kind;  ///< "master" (absent where the values are the main weights), "exp_avg", ...
-    Tensor tensor;
+    SplitTensor tensor;
     /// Of this rank's piece of the parameter; the first of the elements that are here, where not all are.
     std::int64_t begin = 0;
 };
@@ -41,7 +43,7 @@ class OptimizerBackend;
 /// What a step works on, in the order of the parameters.
 struct OptimizerTensors {
     std::vector<ParamSlice> slices;
-    std::vector<Tensor> main;
+    std::vector<SplitTensor> main;
     std::vector<std::vector<Tensor>> states;  ///< [state][slice]
     std::vector<char> decoupled;              ///< takes StepArgs::decoupled_lr
     SliceGroups groups;                       ///< of the slices
@@ -65,7 +67,7 @@ struct StepResult {
 
 class Optimizer {
   public:
-    /// Main weights are cloned from the parameters' values; memory for them and the state comes from `arena`.
+    /// Main weights are the parameters' values at first; memory for them and the state comes from `arena`.
     Optimizer(std::unique_ptr<UpdateRule> rule, const std::vector<Param*>& params, Arena& arena, const Exec& exec);
     /// On several ranks: this one updates `owned` and looks at the gradients of `counted`; what all ranks of
     /// `agreement` (null: only this one) see is added up, and all of them clip and skip alike. A step updates `owned`
@@ -90,19 +92,17 @@ class Optimizer {
     void set_steps(std::int64_t steps) { steps_ = steps; }
 
     std::vector<OptimizerTensor> state() const;
-    /// The main weights, whether they are copies or the values themselves, in the order of the parameters.
-    const std::vector<Tensor>& main_weights() const { return tensors_.main; }
+    /// The main weights, wherever they are, in the order of the parameters.
+    const std::vector<SplitTensor>& main_weights() const { return tensors_.main; }
     /// Main weights of slices of what this rank updates, in their order.
-    std::vector<Tensor> main_of(const std::vector<ParamSlice>& slices) const;
+    std::vector<SplitTensor> main_of(const std::vector<ParamSlice>& slices) const;
 
-    /// Main weights that are copies are drawn anew in their own precision; the values must have been drawn with the
-    /// same seed (init_params) and are what these round to. Copied from the values, every main weight would start in
-    /// the middle of what rounds to its value, and the first small updates would change nothing, then all at once.
+    /// Main weights that are not the values are drawn anew in their own precision; the values must have been drawn with
+    /// the same seed (init_params) and are what these round to. Copied from the values, every main weight would start
+    /// in the middle of what rounds to its value, and the first small updates would change nothing, then all at once.
     void draw_main(const Exec& exec, std::uint64_t seed);
     /// After the values were loaded.
     void copy_values_to_main(const Exec& exec);
-    /// After the main weights were loaded.
-    void copy_main_to_values(const Exec& exec);
 
     /// Marks the parameters that take StepArgs::decoupled_lr.
     void use_decoupled_lr(const std::vector<const Param*>& params);

@@ -17,6 +17,8 @@ class OptimizerBackend {
     virtual void step(const Exec& exec, const UpdateRule& rule, const StepArgs& args, bool measured, int group) = 0;
     /// What measure() found, after agreed().
     virtual GradStats grads() = 0;
+    /// Main weights in halves become `numbers` (f32), as near as their values, which stay, allow.
+    virtual void keep_rest(const Exec& exec, const SplitTensor& main, ConstTensor numbers) const = 0;
 };
 
 /// They keep a reference to the tensors. Memory the backend needs itself comes from `arena`.

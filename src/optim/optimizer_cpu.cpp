@@ -7,7 +7,7 @@
 namespace tera {
 namespace {
 
-// Short enough for the main weights just updated to be still in the first cache when they are rounded to the values.
+// Short enough for main weights, put together or just updated, to be still in the first cache when they are used next.
 constexpr std::int64_t block_elements = 2048;
 
 template <class To, class From>
@@ -40,6 +40,13 @@ class CpuOptimizer final : public OptimizerBackend {
     void agreed(const Exec&) override { grads_ = grad_stats(found_, tensors_.counted); }
     void step(const Exec& exec, const UpdateRule& rule, const StepArgs& args, bool measured, int group) override;
     GradStats grads() override { return grads_; }
+    void keep_rest(const Exec& exec, const SplitTensor& main, ConstTensor numbers) const override {
+        const Halves halves(main);
+        const float* const all = numbers.ptr<float>();
+        parallel_for(exec, main.numel(), 1 << 16, [&](std::int64_t begin, std::int64_t end) {
+            for (std::int64_t i = begin; i < end; ++i) halves.keep_rest(i, all[i]);
+        });
+    }
 
   private:
     void zero_grad(std::int64_t tensor, std::int64_t begin, std::int64_t end) const;
@@ -65,7 +72,7 @@ void CpuOptimizer::step(const Exec& exec, const UpdateRule& rule, const StepArgs
     double factor = args.grad_factor;
     if (measured) factor *= clip_factor(grads_.norm() * args.grad_factor, args.clip_norm);
     for_pieces([&](const Piece& piece) {
-        if (tensors_.main[static_cast<std::size_t>(piece.tensor)].dtype == DType::f64)
+        if (tensors_.main[static_cast<std::size_t>(piece.tensor)].dtype() == DType::f64)
             step_piece<double>(piece, rule, args, factor);
         else
             step_piece<float>(piece, rule, args, factor);
@@ -85,23 +92,31 @@ void CpuOptimizer::step_piece(const Piece& piece, const UpdateRule& rule, const 
     const auto index = static_cast<std::size_t>(piece.tensor);
     const ParamSlice& slice = tensors_.slices[index];
     const Tensor value = slice.value(), grad = slice.grad();
+    const SplitTensor& main = tensors_.main[index];
     UpdateBlock<T> block;
     block.lr = tensors_.decoupled[index] && args.decoupled_lr >= 0 ? args.decoupled_lr : args.lr;
     block.weight_decay = slice.param->weight_decay ? args.weight_decay : 0;
     block.grad_factor = factor;
     T converted[block_elements];
+    [[maybe_unused]] T put_together[block_elements];
     for (std::int64_t begin = piece.begin; begin < piece.end; begin += block_elements) {
         block.n = std::min(block_elements, piece.end - begin);
-        block.weight = tensors_.main[index].ptr<T>() + begin;
         block.grad = grad_as<T>(grad, begin, block.n, converted);
         for (std::size_t k = 0; k < tensors_.states.size(); ++k)
             block.state[k] = tensors_.states[k][index].template ptr<T>() + begin;
-        rule.update(block);
-        if constexpr (std::is_same_v<T, float>) {
-            if (value.dtype == DType::bf16)
-                convert(value.ptr<bf16_t>() + begin, block.weight, block.n);
-            else if (value.dtype == DType::f16)
-                convert(value.ptr<f16_t>() + begin, block.weight, block.n);
+        if constexpr (std::is_same_v<T, float>)
+            if (main.is_split()) {
+                const Halves halves(main, begin);
+                for (std::int64_t i = 0; i < block.n; ++i) put_together[i] = halves.get(i);
+                block.weight = put_together;
+                rule.update(block);
+                for (std::int64_t i = 0; i < block.n; ++i) halves.set(i, put_together[i]);
+            }
+        if (!main.is_split()) {
+            block.weight = main.tensor.ptr<T>() + begin;
+            rule.update(block);
+            if constexpr (std::is_same_v<T, float>)
+                if (value.dtype == DType::f16) convert(value.ptr<f16_t>() + begin, block.weight, block.n);
         }
         if (args.zero_grad) zero_grad(piece.tensor, begin, begin + block.n);
     }

@@ -6,7 +6,7 @@
 
 namespace tera {
 
-std::vector<Piece> cut_into_pieces(const std::vector<Tensor>& tensors, std::int64_t elements) {
+std::vector<Piece> cut_into_pieces(const std::vector<SplitTensor>& tensors, std::int64_t elements) {
     std::vector<Piece> pieces;
     for (std::size_t i = 0; i < tensors.size(); ++i) {
         const std::int64_t n = tensors[i].numel();
@@ -17,7 +17,7 @@ std::vector<Piece> cut_into_pieces(const std::vector<Tensor>& tensors, std::int6
     return pieces;
 }
 
-PieceGroups cut_into_pieces(const std::vector<Tensor>& tensors, const SliceGroups& groups, std::int64_t elements) {
+PieceGroups cut_into_pieces(const std::vector<SplitTensor>& tensors, const SliceGroups& groups, std::int64_t elements) {
     PieceGroups cut{cut_into_pieces(tensors, elements), {0}};
     const auto group_of = [&](const Piece& p) {
         return groups.of.empty() ? 0 : groups.of[static_cast<std::size_t>(p.tensor)];

@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "nn/param.h"
+#include "optim/main_weights.h"
 
 namespace tera {
 
@@ -16,14 +17,14 @@ struct Piece {
 
 constexpr std::int64_t piece_elements = 65536;
 
-std::vector<Piece> cut_into_pieces(const std::vector<Tensor>& tensors, std::int64_t elements = piece_elements);
+std::vector<Piece> cut_into_pieces(const std::vector<SplitTensor>& tensors, std::int64_t elements = piece_elements);
 
 /// Pieces of tensors in groups, one group after the other.
 struct PieceGroups {
     std::vector<Piece> pieces;
     std::vector<std::int64_t> begins;  ///< of each group, and the end of the last
 };
-PieceGroups cut_into_pieces(const std::vector<Tensor>& tensors, const SliceGroups& groups,
+PieceGroups cut_into_pieces(const std::vector<SplitTensor>& tensors, const SliceGroups& groups,
                             std::int64_t elements = piece_elements);
 
 }  // namespace tera

@@ -101,7 +101,7 @@ const std::vector<std::string> phase_names = {"forward-compute", "backward-compu
 
 std::size_t bytes_of_state(const Optimizer& optimizer, bool main) {
     std::size_t bytes = 0;
-    for (const OptimizerTensor& t : optimizer.state()) bytes += (t.kind == "master") == main ? t.tensor.bytes() : 0;
+    for (const OptimizerTensor& t : optimizer.state()) bytes += (t.kind == "master") == main ? t.tensor.own_bytes() : 0;
     return bytes;
 }
 

@@ -300,7 +300,7 @@ class Loader {
         if (t.tensor.numel() == param.full_shape.numel())
             return load_state_tensor(kind, found, t.tensor, param.full_shape);
         Arena arena;  // the whole tensor, of which this rank keeps its part
-        const Tensor whole = arena.tensor(t.tensor.dtype, param.full_shape);
+        const Tensor whole = arena.tensor(t.tensor.dtype(), param.full_shape);
         load_state_tensor(kind, found, whole, param.full_shape);
         const HostBuffer part(target_.exec, t.tensor);
         take_from_whole({&param, t.begin, t.tensor.numel()}, whole, part.tensor());
@@ -309,7 +309,7 @@ class Loader {
 
     /// Another padding of the vocabulary is no other model: common rows are read; new ones hold the last row's weights,
     /// and no momentum.
-    void load_state_tensor(const std::string& kind, const SafetensorsSet::Found& found, Tensor tensor,
+    void load_state_tensor(const std::string& kind, const SafetensorsSet::Found& found, const SplitTensor& tensor,
                            const Shape& full) {
         const HostBuffer buffer(target_.exec, tensor.reshape(full));
         const Tensor shaped = buffer.tensor();

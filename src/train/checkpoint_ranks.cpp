@@ -45,14 +45,13 @@ void SpreadTensors::tell(Request& request) {
                      0);
 }
 
-ConstTensor SpreadTensors::elements(const ParamSlice& slice, const std::string& kind) const {
+SplitTensor SpreadTensors::elements(const ParamSlice& slice, const std::string& kind) const {
     for (const OptimizerTensor& t : optimizer_) {
         if (t.param != slice.param->name || t.kind != kind) continue;
-        return ConstTensor(t.tensor.reshape({t.tensor.numel()}).slice(slice.begin - t.begin, slice.count));
+        return t.tensor.part(slice.begin - t.begin, slice.count);
     }
     TERA_CHECK(kind == "value" || kind == "master", "no ", kind, " of ", slice.param->name);
-    const Tensor& value = slice.param->value;
-    return ConstTensor(value.reshape({value.numel()}).slice(slice.begin, slice.count));
+    return SplitTensor(slice.param->value).part(slice.begin, slice.count);
 }
 
 ConstTensor SpreadTensors::whole(const std::string& param, const std::string& kind) {
@@ -109,10 +108,11 @@ void SpreadTensors::give(const std::string& param, const std::string& kind) {
     head[0] = static_cast<std::int64_t>(runs.size() / 2);
     world_.send(exec_, tensor_over(head, {2}), 0);
     if (head[0] == 0) return;
-    Tensor data = arena_.tensor(elements(slices[0], kind).dtype, {head[1]});
+    Tensor data = arena_.tensor(elements(slices[0], kind).dtype(), {head[1]});
     std::int64_t to = 0;
     for (const ParamSlice& s : slices) {
-        copy_to_host(source_.exec, at(data, to), elements(s, kind));
+        const HostView mine(source_.exec, elements(s, kind));
+        std::memcpy(at(data, to), mine.tensor().data, mine.tensor().bytes());
         to += s.count;
     }
     world_.send(exec_, tensor_over(runs.data(), {head[0], 2}), 0);

@@ -57,7 +57,7 @@ class SpreadTensors {
     };
     void tell(Request& request);
     /// The elements of a slice of this rank.
-    ConstTensor elements(const ParamSlice& slice, const std::string& kind) const;
+    SplitTensor elements(const ParamSlice& slice, const std::string& kind) const;
     void give(const std::string& param, const std::string& kind);
 
     Comm& world_;

@@ -30,7 +30,7 @@ constexpr const char* replaced = ".replaced";  // a checkpoint that makes way fo
 /// What one tensor of a file is made of.
 struct Source {
     TensorSpec spec;
-    ConstTensor rows;  ///< [R, C]; absent where the parameter is spread over ranks
+    SplitTensor rows;  ///< [R, C]; absent where the parameter is spread over ranks
     bool transposed = false;
     std::string param{}, kind{};                ///< whose rows, of what
     std::int64_t row_begin = 0, row_count = 0;  ///< which of them
@@ -62,7 +62,7 @@ FileGroup model_group(const CheckpointContent& content, HfArchitecture architect
 
 /// One group per kind. Where the optimizer keeps no main weights of its own, the values are.
 std::vector<FileGroup> optimizer_groups(const CheckpointContent& content) {
-    std::map<std::string, std::map<std::string, ConstTensor>> by_kind;
+    std::map<std::string, std::map<std::string, SplitTensor>> by_kind;
     for (const OptimizerTensor& t : content.optimizer) by_kind[t.kind][t.param] = t.tensor;
     for (const Param* p : content.params) by_kind["master"].try_emplace(p->name, p->value);
     std::vector<FileGroup> groups;
@@ -71,11 +71,12 @@ std::vector<FileGroup> optimizer_groups(const CheckpointContent& content) {
         for (const Param* p : content.params) {
             const auto found = tensors.find(p->name);
             TERA_CHECK(found != tensors.end(), "no ", kind, " of ", p->name);
-            const ConstTensor& value = found->second;
-            TERA_CHECK(value.numel() == p->full_shape.numel(), kind, " of ", p->name, " is ", value.shape.str());
+            const SplitTensor& value = found->second;
+            TERA_CHECK(value.numel() == p->full_shape.numel(), kind, " of ", p->name, " is ", value.shape().str());
             const std::int64_t rows = p->full_shape.ndim == 0 ? 1 : p->full_shape[0];
-            group.tensors.push_back(
-                {{p->name, value.dtype, p->full_shape}, row_range(value.reshape(p->full_shape), 0, rows), false});
+            group.tensors.push_back({{p->name, value.dtype(), p->full_shape},
+                                     value.reshape({rows, value.numel() / std::max<std::int64_t>(1, rows)}),
+                                     false});
         }
         groups.push_back(std::move(group));
     }
@@ -244,7 +245,8 @@ class Saver {
         for (const TensorSpec& spec : shard.tensors) {
             step(cat("write ", path, " ", spec.name));
             const Source& source = *sources.at(spec.name);
-            const HostView rows(content_.exec, source.rows ? source.rows : rows_of(source));
+            const HostView rows =
+                source.rows.tensor ? HostView(content_.exec, source.rows) : HostView(content_.exec, rows_of(source));
             write_tensor(writer, spec.name, rows.tensor(), source.transposed);
             record.checksums[spec.name] = crc32c_text(writer.checksum(spec.name));
         }

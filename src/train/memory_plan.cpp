@@ -74,7 +74,7 @@ MemoryPlan plan_memory(const RunConfig& config, std::int64_t true_vocab, Workspa
     for (const Param* p : parts.params()) plan.gradients += p->grad.bytes();
     plan.optimizer = parts.optimizer_bytes();
     for (const OptimizerTensor& t : parts.optimizer().state())
-        plan.main_weights += t.kind == "master" ? t.tensor.bytes() : 0;
+        plan.main_weights += t.kind == "master" ? t.tensor.own_bytes() : 0;
     plan.activations = dry.kept_peak();
     plan.scratch = dry.scratch_peak();
     plan.tables = parts.table_bytes();

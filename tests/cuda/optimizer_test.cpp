@@ -5,6 +5,7 @@
 #include <cmath>
 
 #include "cuda/cuda_world.h"
+#include "train/host_rows.h"
 
 namespace tera::test {
 namespace {
@@ -38,6 +39,9 @@ const Types types[] = {{DType::f64, DType::f64},   {DType::f32, DType::f32}, {DT
                        {DType::f32, DType::bf16}};
 
 const std::int64_t sizes[] = {3 * 16384 + 77, 131, 16384, 1, 16385, 4, 2 * 16384 + 6};
+
+/// On whichever device they are.
+std::vector<double> numbers(const Exec& exec, const SplitTensor& t) { return values(HostView(exec, t).tensor()); }
 
 /// The same parameters on the CPU and on the GPU.
 struct Twins {
@@ -101,15 +105,20 @@ struct Twins {
         std::vector<OptimizerTensor> c = on_cpu->state(), d = on_gpu->state();
         ASSERT_EQ(c.size(), d.size());
         for (std::size_t i = 0; i < c.size(); ++i)
-            EXPECT_LT(worst(g.down(d[i].tensor), values(c[i].tensor)), bound)
+            EXPECT_LT(worst(numbers(g.ctx.temp, d[i].tensor), numbers(w.ctx.temp, c[i].tensor)), bound)
                 << what << " " << c[i].param << " " << c[i].kind;
         for (std::size_t i = 0; i < cpu.size(); ++i) {
-            std::vector<double> main = g.down(on_gpu->main_weights()[i]), value = g.down(gpu[i]->value);
-            EXPECT_LT(worst(main, values(on_cpu->main_weights()[i])), bound) << what << " " << cpu[i]->name;
+            std::vector<double> main = numbers(g.ctx.temp, on_gpu->main_weights()[i]), value = g.down(gpu[i]->value);
+            EXPECT_LT(worst(main, numbers(w.ctx.temp, on_cpu->main_weights()[i])), bound)
+                << what << " " << cpu[i]->name;
             dispatch_float(type.value, [&](auto zero) {
                 using T = decltype(zero);
+                const auto rounded = [](double x) -> double {
+                    if constexpr (std::is_same_v<T, bf16_t>) return joined({split(static_cast<float>(x)).value, 0});
+                    return static_cast<acc_t<T>>(static_cast<T>(static_cast<acc_t<T>>(x)));
+                };
                 for (std::size_t k = 0; k < main.size(); ++k)
-                    ASSERT_EQ(value[k], static_cast<acc_t<T>>(static_cast<T>(static_cast<acc_t<T>>(main[k]))))
+                    ASSERT_EQ(value[k], rounded(main[k]))
                         << what << " " << cpu[i]->name << ": the value is not the rounded main weight, element " << k;
             });
             EXPECT_EQ(g.down(gpu[i]->grad), values(cpu[i]->grad)) << what << " gradient of " << cpu[i]->name;
@@ -173,7 +182,7 @@ TEST(CudaOptimizerMore, the_same_bits_twice) {
             t.fill_grads(2);
             runs.push_back({t.step(*t.on_gpu, t.g.ctx.temp, {.lr = 1e-2, .clip_norm = 1}).grads.sum_squares});
         }
-        for (auto& o : t.on_gpu->state()) runs.push_back(t.g.down(o.tensor));
+        for (auto& o : t.on_gpu->state()) runs.push_back(numbers(t.g.ctx.temp, o.tensor));
     }
     for (std::size_t i = 0; i < runs.size() / 2; ++i) EXPECT_EQ(runs[i], runs[i + runs.size() / 2]);
 }
@@ -199,7 +208,7 @@ TEST(CudaOptimizerMore, groups_give_the_same_bits_as_all_at_once) {
         ASSERT_EQ(told.size(), 3 * static_cast<std::size_t>(groups.count));
         for (std::size_t i = 0; i < told.size(); ++i) EXPECT_EQ(told[i], static_cast<int>(i) % groups.count);
         for (const auto& p : t.gpu) runs.push_back(t.g.down(p->value));
-        for (auto& o : t.on_gpu->state()) runs.push_back(t.g.down(o.tensor));
+        for (auto& o : t.on_gpu->state()) runs.push_back(numbers(t.g.ctx.temp, o.tensor));
         t.g.expect_sentinels();
     }
     for (std::size_t i = 0; i < runs.size() / 2; ++i) EXPECT_EQ(runs[i], runs[i + runs.size() / 2]);
@@ -213,15 +222,32 @@ TEST(CudaOptimizerMore, norms_and_copies) {
     t.fill_grads(1);
     t.set_grad(5, 2, NAN);
     EXPECT_EQ(measure_grads(t.g.ctx.temp, whole_slices(Twins::list(t.gpu))).not_finite, t.gpu[5].get());
-    std::vector<double> before = t.g.down(t.gpu[0]->value);
     Tensor zeros = t.w.zeros(DType::bf16, t.gpu[0]->value.shape);
     copy_from_host(t.g.ctx.temp, t.gpu[0]->value, zeros.data);
-    t.on_gpu->copy_main_to_values(t.g.ctx.temp);
-    EXPECT_EQ(t.g.down(t.gpu[0]->value), before);
-    copy_from_host(t.g.ctx.temp, t.gpu[0]->value, zeros.data);
     t.on_gpu->copy_values_to_main(t.g.ctx.temp);
-    EXPECT_EQ(t.g.down(t.on_gpu->main_weights()[0]), values(zeros));
+    EXPECT_EQ(numbers(t.g.ctx.temp, t.on_gpu->main_weights()[0]), values(zeros));
     t.g.expect_sentinels();
+}
+
+TEST(CudaOptimizerMore, draws_what_the_cpu_draws) {
+    NEED_GPU();
+    for (const DType dtype : {DType::bf16, DType::f16}) {
+        Twins t({dtype, DType::f32}, rules[0]);
+        for (const auto& all : {&t.cpu, &t.gpu})
+            for (const auto& p : *all) p->init = {Init::Kind::normal, 0.02};
+        init_params(Twins::list(t.cpu), t.w.ctx.temp, 7);
+        init_params(Twins::list(t.gpu), t.g.ctx.temp, 7);
+        t.on_cpu->draw_main(t.w.ctx.temp, 7);
+        t.on_gpu->draw_main(t.g.ctx.temp, 7);
+        for (std::size_t i = 0; i < t.cpu.size(); ++i) {
+            const auto main = numbers(t.g.ctx.temp, t.on_gpu->main_weights()[i]);
+            EXPECT_EQ(main, numbers(t.w.ctx.temp, t.on_cpu->main_weights()[i]));
+            if (main.size() > 100) {
+                EXPECT_NE(main, t.g.down(t.gpu[i]->value)) << "not finer than the values";
+            }
+        }
+        t.g.expect_sentinels();
+    }
 }
 
 TEST(CudaOptimizerMore, the_host_need_not_measure) {

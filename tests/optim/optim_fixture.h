@@ -45,8 +45,14 @@ inline void fill(const Tensor& t, const std::vector<double>& values) {
     });
 }
 
-inline std::vector<double> values_of(const Tensor& t) {
-    std::vector<double> out(static_cast<std::size_t>(t.numel()));
+inline std::vector<double> values_of(const SplitTensor& given) {
+    std::vector<double> out(static_cast<std::size_t>(given.numel()));
+    if (given.is_split()) {
+        const Halves halves(given);
+        for (std::size_t i = 0; i < out.size(); ++i) out[i] = halves.get(static_cast<std::int64_t>(i));
+        return out;
+    }
+    const Tensor& t = given.tensor;
     dispatch_float(t.dtype, [&](auto zero) {
         using T = decltype(zero);
         for (std::size_t i = 0; i < out.size(); ++i) {
@@ -56,8 +62,11 @@ inline std::vector<double> values_of(const Tensor& t) {
     return out;
 }
 
-inline bool same_bits(const Tensor& a, const Tensor& b) {
-    return a.bytes() == b.bytes() && std::memcmp(a.data, b.data, a.bytes()) == 0;
+inline bool same_bits(const SplitTensor& a, const SplitTensor& b) {
+    const auto same = [](const Tensor& s, const Tensor& t) {
+        return s.bytes() == t.bytes() && (s.data == t.data || std::memcmp(s.data, t.data, s.bytes()) == 0);
+    };
+    return a.is_split() == b.is_split() && same(a.tensor, b.tensor) && (!a.is_split() || same(a.rest, b.rest));
 }
 
 inline const std::map<std::string, std::vector<double>>& golden_updates() {

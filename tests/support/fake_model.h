@@ -36,7 +36,7 @@ class FakeModel {
             }
             for (const char* kind : {"exp_avg", "exp_avg_sq"}) {
                 state_.push_back({p.name, kind, arena_.zeros(DType::f32, t.shape)});
-                if (seed != 0) fill(state_.back().tensor, p.name + kind, seed);
+                if (seed != 0) fill(state_.back().tensor.tensor, p.name + kind, seed);
             }
         }
     }
@@ -56,7 +56,7 @@ class FakeModel {
     }
     Tensor state(const std::string& name, const std::string& kind) const {
         for (const OptimizerTensor& t : state_) {
-            if (t.param == name && t.kind == kind) return t.tensor;
+            if (t.param == name && t.kind == kind) return t.tensor.tensor;
         }
         throw Error("no " + kind + " of " + name);
     }
@@ -68,7 +68,8 @@ class FakeModel {
             if (differ(owned_[i]->value, other.owned_[i]->value)) return owned_[i]->name;
         }
         for (std::size_t i = 0; with_optimizer && i < state_.size(); ++i) {
-            if (differ(state_[i].tensor, other.state_[i].tensor)) return state_[i].param + " " + state_[i].kind;
+            if (differ(state_[i].tensor.tensor, other.state_[i].tensor.tensor))
+                return state_[i].param + " " + state_[i].kind;
         }
         return "";
     }

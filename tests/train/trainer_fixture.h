@@ -17,6 +17,7 @@
 #include "core/transfer.h"
 #include "support/temp_folder.h"
 #include "support/words.h"
+#include "train/host_rows.h"
 #include "train/trainer.h"
 
 namespace tera {
@@ -57,10 +58,10 @@ struct RunRecord {
     }
 };
 
-inline std::vector<char> bytes_of(const Exec& exec, const Tensor& t) {
-    std::vector<char> bytes(t.bytes());
-    copy_to_host(exec, bytes.data(), t);
-    return bytes;
+inline std::vector<char> bytes_of(const Exec& exec, const SplitTensor& t) {
+    const HostView view(exec, t);
+    const auto* const begin = reinterpret_cast<const char*>(view.tensor().data);
+    return {begin, begin + view.tensor().bytes()};
 }
 
 class TrainerRuns : public testing::Test {
