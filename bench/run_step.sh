@@ -43,8 +43,8 @@ gpt2-1.56b|3 10|$gpt $keep --num-layers 48 --hidden-size 1600 --num-attention-he
 gpt1.7b|3 8|$gpt $keep --make-vocab-size-divisible-by 1024 --num-layers 24 --hidden-size 2304 --num-attention-heads 24 --seq-length 2048 --max-position-embeddings 2048 --micro-batch-size 16 --global-batch-size 16|--layers 24 --hidden 2304 --heads 24 --ffn 9216 --vocab 51200 --sequence 2048 --batch 16
 llama3.6b|2 8|$llama3 $keep --num-layers 28 --hidden-size 3072 --num-attention-heads 24 --num-query-groups 8 --ffn-hidden-size 8192 --seq-length 4096 --max-position-embeddings 4096 --micro-batch-size 6 --global-batch-size 6|--llama --layers 28 --hidden 3072 --heads 24 --kv-heads 8 --ffn 8192 --vocab 128256 --sequence 4096 --batch 6
 qwen2.5-1.5b|2 5|$llama $keep --vocab-size 151935 --add-qkv-bias --rotary-base 1000000 --num-layers 28 --hidden-size 1536 --num-attention-heads 12 --num-query-groups 2 --ffn-hidden-size 8960 --seq-length 1024 --max-position-embeddings 1024 --micro-batch-size 32 --global-batch-size 128|--llama --qkv-bias --tied --layers 28 --hidden 1536 --heads 12 --kv-heads 2 --ffn 8960 --vocab 151936 --sequence 1024 --batch 32 --micro-batches 4|llmq --batch 32 --micro-batches 4
-llama3-8b-4k|1 3|$llama8b --seq-length 4096 --max-position-embeddings 4096|$peer8b --sequence 4096
-llama3-8b-8k|1 3|$llama8b --seq-length 8192 --max-position-embeddings 8192 --recompute-granularity full --recompute-method block --recompute-num-layers 20|$peer8b --sequence 8192
+llama3-8b-4k|1 3|$llama8b $keep --seq-length 4096 --max-position-embeddings 4096|$peer8b --sequence 4096
+llama3-8b-8k|1 3|$llama8b --seq-length 8192 --max-position-embeddings 8192|$peer8b --sequence 8192
 ROWS
 }
 

@@ -140,26 +140,25 @@ __device__ inline void hold(float (&c)[n]) {
 #pragma unroll
     for (int i = 0; i < n; ++i) asm volatile("" : "+f"(c[i])::"memory");
 }
-// A thread's sums as operands: sixteen of them, and the numbers of the first 64, 80, 96.
+// A thread's sums as operands: sixteen of them, and the numbers of the first 64, 96.
 #define TERA_SUMS_16(c, i)                                                                                       \
     "+f"((c)[(i) + 0]), "+f"((c)[(i) + 1]), "+f"((c)[(i) + 2]), "+f"((c)[(i) + 3]), "+f"((c)[(i) + 4]),          \
         "+f"((c)[(i) + 5]), "+f"((c)[(i) + 6]), "+f"((c)[(i) + 7]), "+f"((c)[(i) + 8]), "+f"((c)[(i) + 9]),      \
         "+f"((c)[(i) + 10]), "+f"((c)[(i) + 11]), "+f"((c)[(i) + 12]), "+f"((c)[(i) + 13]), "+f"((c)[(i) + 14]), \
         "+f"((c)[(i) + 15])
 #define TERA_SUMS_64(c) TERA_SUMS_16(c, 0), TERA_SUMS_16(c, 16), TERA_SUMS_16(c, 32), TERA_SUMS_16(c, 48)
-#define TERA_SUMS_80(c) TERA_SUMS_64(c), TERA_SUMS_16(c, 64)
-#define TERA_SUMS_96(c) TERA_SUMS_80(c), TERA_SUMS_16(c, 80)
+#define TERA_SUMS_96(c) TERA_SUMS_64(c), TERA_SUMS_16(c, 64), TERA_SUMS_16(c, 80)
 #define TERA_NUMBERS_64                                                                \
     "%0, %1, %2, %3, %4, %5, %6, %7, %8, %9, %10, %11, %12, %13, %14, %15, "           \
     "%16, %17, %18, %19, %20, %21, %22, %23, %24, %25, %26, %27, %28, %29, %30, %31, " \
     "%32, %33, %34, %35, %36, %37, %38, %39, %40, %41, %42, %43, %44, %45, %46, %47, " \
     "%48, %49, %50, %51, %52, %53, %54, %55, %56, %57, %58, %59, %60, %61, %62, %63"
-#define TERA_NUMBERS_80 \
-    TERA_NUMBERS_64 ", %64, %65, %66, %67, %68, %69, %70, %71, %72, %73, %74, %75, %76, %77, %78, %79"
-#define TERA_NUMBERS_96 \
-    TERA_NUMBERS_80 ", %80, %81, %82, %83, %84, %85, %86, %87, %88, %89, %90, %91, %92, %93, %94, %95"
+#define TERA_NUMBERS_96                                                                                 \
+    TERA_NUMBERS_64                                                                                     \
+    ", %64, %65, %66, %67, %68, %69, %70, %71, %72, %73, %74, %75, %76, %77, %78, %79, %80, %81, %82, " \
+    "%83, %84, %85, %86, %87, %88, %89, %90, %91, %92, %93, %94, %95"
 
-/// c [64, width] = or += a [64, 16] b [16, width], the width by what c holds: 128, 160, 192. The inner dimension of b
+/// c [64, width] = or += a [64, 16] b [16, width], the width by what c holds: 128, 192. The inner dimension of b
 /// is the slow one where columns are neighbours.
 template <bool columns_are_neighbours>
 __device__ inline void multiply(float (&c)[64], std::uint64_t a, std::uint64_t b, int add) {
@@ -171,18 +170,6 @@ __device__ inline void multiply(float (&c)[64], std::uint64_t a, std::uint64_t b
         "}, %64, %65, p, 1, 1, 0, %67;\n"
         "}\n"
         : TERA_SUMS_64(c)
-        : "l"(a), "l"(b), "r"(add), "n"(columns_are_neighbours ? 1 : 0));
-}
-template <bool columns_are_neighbours>
-__device__ inline void multiply(float (&c)[80], std::uint64_t a, std::uint64_t b, int add) {
-    asm volatile(
-        "{\n"
-        ".reg .pred p;\n"
-        "setp.ne.b32 p, %82, 0;\n"
-        "wgmma.mma_async.sync.aligned.m64n160k16.f32.bf16.bf16 {" TERA_NUMBERS_80
-        "}, %80, %81, p, 1, 1, 0, %83;\n"
-        "}\n"
-        : TERA_SUMS_80(c)
         : "l"(a), "l"(b), "r"(add), "n"(columns_are_neighbours ? 1 : 0));
 }
 template <bool columns_are_neighbours>
@@ -200,10 +187,8 @@ __device__ inline void multiply(float (&c)[96], std::uint64_t a, std::uint64_t b
 
 #undef TERA_SUMS_16
 #undef TERA_SUMS_64
-#undef TERA_SUMS_80
 #undef TERA_SUMS_96
 #undef TERA_NUMBERS_64
-#undef TERA_NUMBERS_80
 #undef TERA_NUMBERS_96
 
 }  // namespace tera::ops::cuda::hopper

@@ -269,7 +269,7 @@ MUTANTS = [
     ("src/ops/tiled_product.cuh", "unsigned parity = 1;  // of a barrier", "unsigned parity = 0;  // of a barrier", "test_cuda_soft", "Sizes/GatedProducts.forward/777*"),
     ("src/ops/tiled_product.cuh", "(me.row() & 7)) * 16;", "(me.row() & 3)) * 16;", "test_cuda_soft", "Sizes/GatedProducts.backward/777*"),
     ("src/ops/gated_product_sm90.cu", "d[0] * ups.x * f0.slope", "d[0] * f0.slope", "test_cuda_soft", "Sizes/GatedProducts.backward/777*"),
-    ("src/ops/gated_product_sm90.cu", "load_fragments(u[p], gate_at(2 * p) + part_bytes);", "load_fragments(u[p], gate_at(2 * p));", "test_cuda_soft", "Sizes/GatedProducts.backward/777*"),
+    ("src/ops/gated_product_sm90.cu", "load_fragments(u[p], gate_at(2 * (first + p)) + part_bytes);", "load_fragments(u[p], gate_at(2 * (first + p)));", "test_cuda_soft", "Sizes/GatedProducts.backward/777*"),
     ("src/ops/plain_product_sm90.cu", "c[0][k] += d0;", "c[0][k] = d0;", "test_cuda_soft", "Gelu/PlainProducts.backward/*777*"),
     ("src/ops/plain_product_sm90.cu", "            meet(meeting, group_threads);\n", "", "test_cuda_soft", "Gelu/PlainProducts.backward/*777*"),
     ("src/ops/plain_product_sm90.cu", "column + 8 * b < args.width", "column + 8 * b <= args.width + 64", "test_cuda_soft", "Gelu/PlainProducts.forward/*777*"),
