@@ -212,7 +212,7 @@ class Loader {
         copy_from_host(target_.exec, param.value, here.data());
     }
 
-    /// Rows beyond the stored vocabulary: as they were if the checkpoint has them, else the last row repeated.
+    /// Rows beyond the stored vocabulary: as they were as far as the checkpoint has them, then the last row repeated.
     void fill_padding(const SafetensorsSet& files, const std::string& tensor, Param& param) {
         const std::int64_t stored = saved_.config.true_vocab, wanted = param.full_shape[0];
         if (wanted == stored) return;
@@ -231,7 +231,8 @@ class Loader {
                 read_rows(*found.file, *found.entry, stored, padding.slice(0, at));
             }
         }
-        for (; at < wanted - stored; ++at) std::memcpy(padding.slice(at, 1).data, last.data, last.bytes());
+        const Tensor repeated = at > 0 ? Tensor(padding.slice(at - 1, 1)) : last;  // as of the main weights
+        for (; at < wanted - stored; ++at) std::memcpy(padding.slice(at, 1).data, repeated.data, repeated.bytes());
         if (param.tp.size > 1) return put_rows(param, stored, padding);
         const HostBuffer rows(target_.exec, row_range(param.value, stored, wanted - stored));
         std::memcpy(rows.tensor().data, padding.data, padding.bytes());

@@ -6,6 +6,7 @@
 
 #include "core/error.h"
 #include "ops/convert.h"
+#include "optim/main_weights.h"
 
 namespace tera {
 namespace {
@@ -69,7 +70,14 @@ void put_columns(const std::byte* stored, Tensor rows, std::int64_t begin, std::
     }
 }
 
+/// To bf16 as main weights are rounded: a value that is read from a main weight is the one that stood beside it.
 void convert(const std::byte* in, DType from, std::byte* out, DType to, std::int64_t n) {
+    if (from == DType::f32 && to == DType::bf16) {
+        const auto* const x = reinterpret_cast<const float*>(in);
+        auto* const values = reinterpret_cast<bf16_t*>(out);
+        for (std::int64_t i = 0; i < n; ++i) values[i].bits = split(x[i]).value;
+        return;
+    }
     dispatch_float(from, [&](auto a) {
         dispatch_float(to, [&](auto b) {
             using From = decltype(a);

@@ -193,7 +193,8 @@ TEST_F(ActivatedProducts, only_where_they_pay) {
     EXPECT_FALSE(gated(swiglu, DType::f16, {32768, 1536, 8960}));
     EXPECT_FALSE(gated(swiglu, DType::f32, {32768, 1536, 8960}));
     EXPECT_FALSE(gated(ActivationKind::gelu_tanh, DType::bf16, {32768, 1536, 8960}));
-    EXPECT_FALSE(gated(swiglu, DType::bf16, {32768, 4096, 8960}));
+    EXPECT_TRUE(gated(swiglu, DType::bf16, {8192, 4096, 14336}));
+    EXPECT_FALSE(gated(swiglu, DType::bf16, {32768, 5120, 8960}));
     EXPECT_FALSE(gated(swiglu, DType::bf16, {32768, 1532, 8960}));
     EXPECT_FALSE(gated(swiglu, DType::bf16, {64, 1536, 8960}));
     EXPECT_TRUE(plain(ActivationKind::gelu_tanh, DType::bf16, {16384, 1600, 6400}));

@@ -2,6 +2,7 @@
 // that follow from its name.
 #pragma once
 
+#include <bit>
 #include <cstring>
 #include <memory>
 #include <string>
@@ -10,6 +11,7 @@
 #include "core/rng.h"
 #include "model/hf_names.h"
 #include "train/checkpoint.h"
+#include "train/host_rows.h"
 
 namespace tera {
 
@@ -28,11 +30,15 @@ class FakeModel {
                                                            .init = {}}));
             Param& p = *owned_.back();
             p.value = arena_.zeros(dtype, t.shape);
-            const Tensor master = dtype == DType::bf16 ? arena_.zeros(DType::f32, t.shape) : p.value;
-            if (seed != 0) fill(master, t.name, seed);
             if (dtype == DType::bf16) {
-                round_to(p.value, master);
+                const SplitTensor master(p.value, arena_.zeros(DType::u16, t.shape));
+                const Tensor numbers = arena_.zeros(DType::f32, t.shape);
+                if (seed != 0) fill(numbers, t.name, seed);
+                for (std::int64_t i = 0; seed != 0 && i < numbers.numel(); ++i)
+                    Halves(master).set(i, with_ties(numbers.ptr<float>()[i], i));
                 state_.push_back({p.name, "master", master});
+            } else if (seed != 0) {
+                fill(p.value, t.name, seed);
             }
             for (const char* kind : {"exp_avg", "exp_avg_sq"}) {
                 state_.push_back({p.name, kind, arena_.zeros(DType::f32, t.shape)});
@@ -54,9 +60,15 @@ class FakeModel {
         }
         throw Error("no parameter " + name);
     }
+    /// A copy of it, whole.
     Tensor state(const std::string& name, const std::string& kind) const {
         for (const OptimizerTensor& t : state_) {
-            if (t.param == name && t.kind == kind) return t.tensor.tensor;
+            if (t.param != name || t.kind != kind) continue;
+            const Exec exec{Device::cpu, &arena_, nullptr};
+            const HostView view(exec, t.tensor);
+            const Tensor copy = arena_.tensor(view.tensor().dtype, t.tensor.shape());
+            std::memcpy(copy.data, view.tensor().data, copy.bytes());
+            return copy;
         }
         throw Error("no " + kind + " of " + name);
     }
@@ -68,7 +80,8 @@ class FakeModel {
             if (differ(owned_[i]->value, other.owned_[i]->value)) return owned_[i]->name;
         }
         for (std::size_t i = 0; with_optimizer && i < state_.size(); ++i) {
-            if (differ(state_[i].tensor.tensor, other.state_[i].tensor.tensor))
+            const SplitTensor &a = state_[i].tensor, &b = other.state_[i].tensor;
+            if (a.is_split() != b.is_split() || differ(a.tensor, b.tensor) || (a.is_split() && differ(a.rest, b.rest)))
                 return state_[i].param + " " + state_[i].kind;
         }
         return "";
@@ -88,12 +101,14 @@ class FakeModel {
             }
         }
     }
-    static void round_to(Tensor value, const Tensor& master) {
-        for (std::int64_t i = 0; i < value.numel(); ++i) value.ptr<bf16_t>()[i] = bf16_t(master.ptr<float>()[i]);
+    /// Some main weights lie halfway between two values.
+    static float with_ties(float x, std::int64_t i) {
+        if (i % 7 != 0) return x;
+        return std::bit_cast<float>((std::bit_cast<std::uint32_t>(x) & 0xffff0000u) | 0x8000u);
     }
 
     ModelConfig config_;
-    Arena arena_;
+    mutable Arena arena_;
     std::vector<std::unique_ptr<Param>> owned_;
     std::vector<OptimizerTensor> state_;
 };

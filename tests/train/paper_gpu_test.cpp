@@ -69,6 +69,10 @@ TEST(PlanOfAGpuThatIsNotHere, IsWhatLayoutsTookOnOne) {
 TEST(PlanOfAGpuThatIsNotHere, IsWhatLargeModelsTookOnOne) {
     expect_taken("--bf16 --lr 1e-4 ",
                  {
+                     {"--tokenizer-type GPT2BPETokenizer --keep-mlp-activations --make-vocab-size-divisible-by 1024 "
+                      "--num-layers 24 --hidden-size 2304 --num-attention-heads 24 --seq-length 2048 "
+                      "--max-position-embeddings 2048 --micro-batch-size 16",
+                      1, 80.760 * 0x1p30},
                      {"--tokenizer-type NullTokenizer --vocab-size 151935 --swiglu --normalization RMSNorm "
                       "--position-embedding-type rope --disable-bias-linear --add-qkv-bias --group-query-attention "
                       "--num-query-groups 2 --keep-mlp-activations --num-layers 28 --hidden-size 1536 "
