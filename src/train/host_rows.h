@@ -8,6 +8,13 @@
 
 namespace tera {
 
+/// f(begin, end) over pieces of [0, n), on all threads if there are more.
+template <class F>
+void for_elements(const Exec& exec, std::int64_t n, const F& f) {
+    if (exec.pool == nullptr) return f(0, n);
+    parallel_for(exec, n, 1 << 18, f);
+}
+
 /// For reading.
 class HostView {
   public:
@@ -24,8 +31,10 @@ class HostView {
         const auto* const upper = values.view_.ptr<bf16_t>();
         const auto* const lower = rest.view_.ptr<std::uint16_t>();
         float* const out = whole.ptr<float>();
-        for (std::int64_t i = 0; i < whole.numel(); ++i)
-            out[i] = joined({upper[i].bits, static_cast<std::int16_t>(lower[i])});
+        for_elements(exec, whole.numel(), [&](std::int64_t begin, std::int64_t end) {
+            for (std::int64_t i = begin; i < end; ++i)
+                out[i] = joined({upper[i].bits, static_cast<std::int16_t>(lower[i])});
+        });
         view_ = ConstTensor(whole);
     }
     ConstTensor tensor() const { return view_; }
