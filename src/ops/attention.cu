@@ -4,6 +4,7 @@
 #include "ops/attention_cudnn.h"
 #include "ops/attention_heads.cuh"
 #include "ops/attention_mma.h"
+#include "ops/attention_sm90.h"
 
 namespace tera::ops::cuda {
 namespace {
@@ -146,7 +147,7 @@ void attention(const Exec& exec, const AttentionSpec& spec, const AttentionOut& 
         usage_error("heads of ", spec.K, " elements: attention on GPUs takes up to ", 32 * lanes_of,
                     "; lower --kv-channels, use more --num-attention-heads, or --device cpu");
     if (cudnn_attention(exec, spec, out, q, k, v) || exec.counts()) return;
-    if (mma_attention(exec, spec, out, q, k, v)) return;
+    if (sm90_attention(exec, spec, out, q, k, v) || mma_attention(exec, spec, out, q, k, v)) return;
     dispatch_float(q.data.dtype, [&](auto zero) {
         using T = decltype(zero);
         using A = acc_t<T>;
@@ -175,6 +176,7 @@ void attention_backward(const Exec& exec, const AttentionSpec& spec, const Atten
                         HeadRows<ConstTensor> q, HeadRows<ConstTensor> k, HeadRows<ConstTensor> v,
                         const AttentionOut& out) {
     if (cudnn_attention_backward(exec, spec, grads, d_o, q, k, v, out)) return;
+    if (sm90_attention_backward(exec, spec, grads, d_o, q, k, v, out)) return;
     if (mma_attention_backward(exec, spec, grads, d_o, q, k, v, out)) return;
     dispatch_float(q.data.dtype, [&](auto zero) {
         using T = decltype(zero);

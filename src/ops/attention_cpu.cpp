@@ -82,12 +82,14 @@ struct Task {
     void drop(A* p_row, std::int64_t h, std::int64_t q, std::int64_t k0, std::int64_t k1) const {
         const A factor = static_cast<A>(dropout.factor());
         const std::uint64_t first = dropout.first_call(h, q);
-        const SequencePiece& keys = spec.whole.key;
-        for (std::int64_t k = k0; k < k1;) {
-            const std::int64_t four = keys.at(k) / 4;
-            const U32x4 words = dropout.words(spec.sample[b], first, k);
-            for (; k < k1 && keys.at(k) / 4 == four; ++k)
-                p_row[k - k0] = dropout.number(words, q, k) < dropout.threshold ? A(0) : p_row[k - k0] * factor;
+        U32x4 calls[4] = {};
+        for (std::int64_t k = k0, block = -1; k < k1; ++k) {
+            const std::int64_t four = AttentionDropout::four(spec.whole.key.at(k));
+            if (four / 4 != block) {
+                block = four / 4;
+                for (std::int64_t i = 0; i < 4; ++i) calls[i] = dropout.words(spec.sample[b], first, 4 * block + i);
+            }
+            p_row[k - k0] = dropout.number(calls[four % 4], q, k) < dropout.threshold ? A(0) : p_row[k - k0] * factor;
         }
     }
 };

@@ -21,7 +21,8 @@ struct Heads {
     __device__ bool drops() const { return dropout.threshold > 0; }
     /// A probability's random number.
     __device__ std::uint32_t number(std::int64_t b, std::int64_t h, std::int64_t q, std::int64_t k) const {
-        return dropout.number(dropout.words(sample[b], dropout.first_call(h, q), k), q, k);
+        return dropout.number(dropout.words(sample[b], dropout.first_call(h, q), dropout.four(dropout.whole.key.at(k))),
+                              q, k);
     }
     /// Factor on the probability: 0 or 1/(1-p).
     __device__ double keep(std::int64_t b, std::int64_t h, std::int64_t q, std::int64_t k) const {

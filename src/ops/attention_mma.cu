@@ -11,7 +11,7 @@ template <class T, int D>
 __global__ void __launch_bounds__(mma_threads)
     attention_forward_mma(Rows<T> o, float* lse, Rows<const T> q, Rows<const T> k, Rows<const T> v, Problem p) {
     constexpr int N = key_rows<D> / 8;
-    using Queries = Tile<T, block_rows, D, Side::left>;
+    using Queries = Tile<T, block_rows, D>;
     extern __shared__ __align__(16) unsigned char memory[];
     T* const shared = reinterpret_cast<T*>(memory);
     const Heads& n = p.n;
@@ -19,7 +19,7 @@ __global__ void __launch_bounds__(mma_threads)
     const Queries queries{shared};
     float out[D / 8][4] = {}, top[2] = {-3.0e38f, -3.0e38f}, sum[2] = {};
     const float unit = p.scale * log2_of_e;
-    const Draws draws(p, block.b);
+    const Draws<false> draws(p, block.b);
     const std::uint64_t first_call = block.first_call();
     const auto meet = [&](const auto& keys, const auto& values, int k0) {
         float s[N][4] = {};

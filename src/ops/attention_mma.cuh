@@ -1,7 +1,7 @@
-// What attention's kernels on matrix units share: who sees what, what is dropped, and how they are launched.
+// What attention's kernels on the matrix units of a warp share: tiles, and how they are launched.
 #pragma once
 
-#include "ops/attention_heads.cuh"
+#include "ops/attention_scores.cuh"
 #include "ops/mma.cuh"
 
 namespace tera::ops::cuda {
@@ -10,100 +10,6 @@ constexpr int block_rows = 64, warp_rows = 16, mma_threads = block_rows / warp_r
 /// Keys of a tile that queries walk over: so many that what a thread holds stays in registers.
 template <int D>
 constexpr int key_rows = D <= 128 ? 64 : 32;
-constexpr float log2_of_e = 1.4426950408889634f, ln2 = 0.6931471805599453f;
-
-/// Where keys here stand in the whole, as SequencePiece says it, in numbers that a multiprocessor is quick with.
-struct KeyPlaces {
-    int offset, run, first, second;
-    __device__ unsigned at(int k) const {
-        k += offset;
-        return static_cast<unsigned>(k < run ? first + k : second + (k - run));
-    }
-};
-
-struct Problem {
-    Heads n;
-    float scale, factor;  ///< factor: on what is kept
-    KeyPlaces keys;
-    bool aligned;  ///< two queries and four keys of one call are neighbours here, from a multiple of two and four on
-};
-
-/// Keys [first, end) that a query sees.
-struct Sight {
-    int first, end;
-    __device__ bool sees(int key) const { return key >= first && key < end; }
-};
-__device__ inline Sight sight(const Heads& n, std::int64_t b, std::int64_t q) {
-    if (q >= n.Sq) return {0, 0};
-    return {static_cast<int>(n.first_key(b, q)), static_cast<int>(n.end_key(q))};
-}
-
-/// What is dropped in one sample.
-struct Draws {
-    const Problem& p;
-    std::int64_t b;
-    std::int64_t sample;
-    __device__ Draws(const Problem& problem, std::int64_t at)
-        : p(problem), b(at), sample(p.n.drops() ? p.n.sample[b] : 0) {}
-
-    /// The numbers of queries q and q + 1 with keys k .. k + 3, as one call gives them; q's calls begin with `first`.
-    __device__ U32x4 of_eight(std::uint64_t first, std::int64_t h, std::int64_t q, int k) const {
-        return p.aligned ? dropout_words(p.n.dropout.site, sample, first + p.keys.at(k) / 4) : one_by_one(h, q, k);
-    }
-    /// Whether what has the lower (0) or the higher (1) half of the word is kept.
-    __device__ bool keeps(unsigned word, int half) const {
-        return (half ? word : word << 16) >= p.n.dropout.threshold << 16;
-    }
-
-  private:
-    __device__ U32x4 one_by_one(std::int64_t h, std::int64_t q, int k) const {
-        U32x4 words = {};
-#pragma unroll 1
-        for (int i = 0; i < 8; ++i) words.v[i / 2] |= p.n.number(b, h, q + i / 4, k + i % 4) << (i % 2 * 16);
-        return words;
-    }
-};
-
-/// Zeroes what is dropped of x [16, 8 N], whose rows are queries and columns keys from k on; this lane's first query is
-/// q, whose calls begin with `first`.
-template <int N>
-__device__ inline void drop(float (&x)[N][4], const Draws& draws, std::uint64_t first, std::int64_t h, std::int64_t q,
-                            int k) {
-#pragma unroll
-    for (int n = 0; n < N; n += 2) {
-        const U32x4 words = draws.of_eight(first, h, q, k + lane_column(n, 0));
-#pragma unroll
-        for (int e = 0; e < 4; ++e) {
-            x[n][e] = draws.keeps(words.v[e / 2 * 2], e % 2) ? x[n][e] : 0;
-            x[n + 1][e] = draws.keeps(words.v[e / 2 * 2 + 1], e % 2) ? x[n + 1][e] : 0;
-        }
-    }
-}
-
-/// The same where rows are 16 keys from k on and columns 16 queries from q on, with the first call of each two: a word
-/// for each of this lane's four queries, which has the numbers of its two keys. Of a call's four keys the lane has two
-/// and a neighbour the others: each makes the call of two of the queries, and they exchange what the other needs.
-__device__ inline U32x4 words_transposed(const Draws& draws, const std::uint64_t* first, std::int64_t h, std::int64_t q,
-                                         int k) {
-    const int lane = threadIdx.x & 31, g = lane / 4;
-    const bool odd = g % 2;
-    const int pair = lane % 4 * 2 + odd;
-    const U32x4 mine = draws.of_eight(first[pair], h, q + 2 * pair, k + g / 2 * 4);
-    unsigned own[2], other[2];
-#pragma unroll
-    for (int i = 0; i < 2; ++i) {
-        own[i] = odd ? mine.v[2 * i + 1] : mine.v[2 * i];
-        other[i] = __shfl_xor_sync(0xffffffffu, odd ? mine.v[2 * i] : mine.v[2 * i + 1], 4);
-    }
-    return odd ? U32x4{{other[0], other[1], own[0], own[1]}} : U32x4{{own[0], own[1], other[0], other[1]}};
-}
-
-/// Over the four lanes that share a row.
-template <class Op>
-__device__ inline float over_row(float x, Op op) {
-    x = op(x, __shfl_xor_sync(0xffffffffu, x, 1));
-    return op(x, __shfl_xor_sync(0xffffffffu, x, 2));
-}
 
 /// The first and last key that any of the block's queries sees.
 __device__ inline Sight sight_of_block(const Heads& n, std::int64_t b, std::int64_t q0) {
@@ -119,8 +25,8 @@ __device__ inline Sight sight_of_block(const Heads& n, std::int64_t b, std::int6
 }
 
 /// Starts loading a tile: rows from `first` on of a head that has so many.
-template <int threads = mma_threads, class T, int ROWS, int D, Side side>
-__device__ inline void load_head(const Tile<T, ROWS, D, side>& tile, const Rows<const T>& from, const Heads& n,
+template <int threads = mma_threads, class T, int ROWS, int D>
+__device__ inline void load_head(const Tile<T, ROWS, D>& tile, const Rows<const T>& from, const Heads& n,
                                  std::int64_t b, std::int64_t head, std::int64_t first, std::int64_t rows) {
     tile.template load<threads>(from.at(n, 0, b, head), n.B * from.width, first, rows, static_cast<int>(n.K));
 }
@@ -143,16 +49,16 @@ struct QueryBlock {
           row(q0 + warp_row + lane_row()),
           all(sight_of_block(n, b, q0)),
           first(sight(n, b, row)),
-          second(sight(n, b, row + 1)) {}
+          second(sight(n, b, row + 8)) {}
 
     /// Whether the query of element e of a product sees the key.
     __device__ bool sees(int e, int key) const { return (e < 2 ? first : second).sees(key); }
-    __device__ bool there(int r) const { return row + r < n.Sq; }
-    __device__ std::int64_t number(int r) const { return (b * n.H + h) * n.Sq + row + r; }
+    __device__ bool there(int r) const { return row + 8 * r < n.Sq; }
+    __device__ std::int64_t number(int r) const { return (b * n.H + h) * n.Sq + row + 8 * r; }
     __device__ std::uint64_t first_call() const { return n.drops() ? n.dropout.first_call(h, row) : 0; }
 
     template <class T, int D>
-    __device__ void load(const Tile<T, block_rows, D, Side::left>& tile, const Rows<const T>& from) const {
+    __device__ void load(const Tile<T, block_rows, D>& tile, const Rows<const T>& from) const {
         load_head(tile, from, n, b, h, q0, n.Sq);
     }
 
@@ -162,7 +68,7 @@ struct QueryBlock {
     __device__ void over_keys(T* memory, const Rows<const T>& k, const Rows<const T>& v, const Begin& begin,
                               const F& f) const {
         constexpr int rows = key_rows<D>;
-        using Keys = Tile<T, rows, D, Side::right>;
+        using Keys = Tile<T, rows, D>;
         const auto keys = [&](int turn) { return Keys{memory + 2 * turn * Keys::elements}; };
         const auto values = [&](int turn) { return Keys{memory + (2 * turn + 1) * Keys::elements}; };
         const auto fetch = [&](int k0, int turn) {
@@ -189,13 +95,13 @@ struct QueryBlock {
     }
 };
 
-/// Writes this lane's two rows of x [16,D], times a factor each, to rows `row` and row + 1 of a head that has so many.
+/// Writes this lane's two rows of x [16,D], times a factor each, to rows `row` and row + 8 of a head that has so many.
 template <class T, int D>
 __device__ inline void store_head(const Rows<T>& to, const Heads& n, std::int64_t b, std::int64_t head,
                                   std::int64_t row, std::int64_t rows, const float (&x)[D / 8][4], float by_first,
                                   float by_second) {
     T* const first = to.at(n, row, b, head);
-    T* const second = to.at(n, row + 1, b, head);
+    T* const second = to.at(n, row + 8, b, head);
 #pragma unroll
     for (int i = 0; i < D / 8; ++i) {
         const int col = i * 8 + 2 * (static_cast<int>(threadIdx.x) % 4);
@@ -203,7 +109,7 @@ __device__ inline void store_head(const Rows<T>& to, const Heads& n, std::int64_
         const unsigned x0 = two<T>(x[i][0] * by_first, x[i][1] * by_first),
                        x1 = two<T>(x[i][2] * by_second, x[i][3] * by_second);
         if (row < rows) memcpy(first + col, &x0, sizeof x0);
-        if (row + 1 < rows) memcpy(second + col, &x1, sizeof x1);
+        if (row + 8 < rows) memcpy(second + col, &x1, sizeof x1);
     }
 }
 
@@ -216,22 +122,6 @@ bool reachable(const HeadRows<TensorType>& r) {
 inline bool mma_applies(const AttentionSpec& s, DType dtype) {
     return (dtype == DType::bf16 || dtype == DType::f16) && s.K % 8 == 0 && s.K <= 256 && s.Sk < INT32_MAX - 64 &&
            s.B * s.H < 65536;
-}
-
-/// Whether neighbours that begin at a multiple of n here do so in the whole.
-inline bool aligned(const SequencePiece& piece, std::int64_t n) {
-    return (piece.offset | piece.run | piece.first | piece.second) % n == 0;
-}
-
-inline Problem problem_of(const AttentionSpec& s) {
-    const SequencePiece& key = s.whole.key;
-    const auto small = [](std::int64_t x) { return static_cast<int>(std::min<std::int64_t>(x, INT32_MAX / 2)); };
-    const Heads heads = heads_of(s);
-    return {heads,
-            static_cast<float>(s.scale),
-            static_cast<float>(heads.dropout.factor()),
-            {small(key.offset), small(key.run), small(key.first), small(key.second)},
-            aligned(s.whole.query, 2) && aligned(key, 4)};
 }
 
 /// Calls f with the smallest width that has room for a head.

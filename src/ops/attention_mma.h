@@ -12,4 +12,7 @@ bool mma_attention_backward(const Exec& exec, const AttentionSpec& spec, const A
                             HeadRows<ConstTensor> q, HeadRows<ConstTensor> k, HeadRows<ConstTensor> v,
                             const AttentionOut& out);
 
+/// delta [B,H,Sq] = Σ_k d_o o, of heads of 16-bit elements: what the gradients of the probabilities are measured from.
+void attention_delta(const Exec& exec, const AttentionSpec& spec, Tensor delta, ConstTensor d_o, ConstTensor o);
+
 }  // namespace tera::ops::cuda

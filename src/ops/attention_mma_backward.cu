@@ -19,7 +19,7 @@ constexpr int key_threads = mma_threads * 2 / gradients_of_warp<D>;
 
 /// delta [B,H,Sq] = Σ_k d_o o, a warp for each.
 template <class T>
-__global__ void attention_delta_mma(float* delta, Rows<const T> d_o, Rows<const T> o, Heads n) {
+__global__ void attention_delta_kernel(float* delta, Rows<const T> d_o, Rows<const T> o, Heads n) {
     const std::int64_t item = (blockIdx.x * std::int64_t{blockDim.x} + threadIdx.x) / 32;
     if (item >= n.B * n.H * n.Sq) return;
     const std::int64_t h = item % n.H, b = item / n.H % n.B, row = item / (n.H * n.B);
@@ -38,7 +38,7 @@ __global__ void __launch_bounds__(mma_threads)
     attention_query_gradient_mma(Rows<T> dq, const float* delta, const float* lse, Rows<const T> d_o, Rows<const T> q,
                                  Rows<const T> k, Rows<const T> v, Problem p) {
     constexpr int N = key_rows<D> / 8;
-    using Queries = Tile<T, block_rows, D, Side::left>;
+    using Queries = Tile<T, block_rows, D>;
     extern __shared__ __align__(16) unsigned char memory[];
     T* const shared = reinterpret_cast<T*>(memory);
     const Heads& n = p.n;
@@ -51,7 +51,7 @@ __global__ void __launch_bounds__(mma_threads)
         mean[r] = block.there(r) ? delta[block.number(r)] : 0;
     }
     const float unit = p.scale * log2_of_e;
-    const Draws draws(p, block.b);
+    const Draws<false> draws(p, block.b);
     const std::uint64_t first_call = block.first_call();
     const auto begin = [&] {
         block.load(queries, q);
@@ -81,7 +81,7 @@ template <int R>
 struct QueryNumbers {
     float shift[R], mean[R];
     Sight sight[R];
-    std::uint64_t first_call[R / 2];  ///< of each two
+    std::uint64_t first_call[R / 2];  ///< of each pair
 };
 
 template <class T, int D>
@@ -90,8 +90,8 @@ __global__ void __launch_bounds__(key_threads<D>)
                                Rows<const T> q, Rows<const T> k, Rows<const T> v, Problem p) {
     constexpr int R = query_rows<D>, N = R / 8, threads = key_threads<D>;
     constexpr bool split = gradients_of_warp<D> == 1;
-    using Keys = Tile<T, block_rows, D, Side::left>;
-    using Queries = Tile<T, R, D, Side::right>;
+    using Keys = Tile<T, block_rows, D>;
+    using Queries = Tile<T, R, D>;
     extern __shared__ __align__(16) unsigned char memory[];
     __shared__ QueryNumbers<R> numbers[2];
     T* const shared = reinterpret_cast<T*>(memory);
@@ -131,12 +131,12 @@ __global__ void __launch_bounds__(key_threads<D>)
             numbers[turn].sight[i] = sight(n, b, q0 + i);
             numbers[turn].shift[i] = q0 + i < n.Sq ? lse[at] * log2_of_e : 0;
             numbers[turn].mean[i] = q0 + i < n.Sq ? delta[at] : 0;
-            if (n.drops() && i % 2 == 0) numbers[turn].first_call[i / 2] = n.dropout.first_call(h, q0 + i);
+            if (n.drops() && i < R / 2) numbers[turn].first_call[i] = n.dropout.first_call(h, q0 + i / 8 * 16 + i % 8);
         }
     };
     float sum[gradients_of_warp<D>][D / 8][4] = {};
     const float unit = p.scale * log2_of_e;
-    const Draws draws(p, b);
+    const Draws<false> draws(p, b);
     int item = next(0), turn = 0;
     if (item < items) {
         load_head<threads>(keys, k, n, b, g, k0, n.Sk);
@@ -165,7 +165,7 @@ __global__ void __launch_bounds__(key_threads<D>)
 #pragma unroll
             for (int e = 0; e < 4; ++e) {
                 const int column = lane_column(i, e);
-                const bool sees = of.sight[column].sees(key + e / 2),
+                const bool sees = of.sight[column].sees(key + e / 2 * 8),
                            keeps = draws.keeps(words.v[i % 2 * 2 + e % 2], e / 2);
                 const float prob = sees ? exp2_of(s[i][e] * unit - of.shift[column]) : 0;
                 dp[i][e] = prob * ((keeps ? dp[i][e] * p.factor : 0) - of.mean[column]);
@@ -188,6 +188,18 @@ __global__ void __launch_bounds__(key_threads<D>)
 
 }  // namespace
 
+void attention_delta(const Exec& exec, const AttentionSpec& s, Tensor delta, ConstTensor d_o, ConstTensor o) {
+    dispatch_float(d_o.dtype, [&](auto zero) {
+        using T = decltype(zero);
+        if constexpr (sizeof(T) == 2)
+            attention_delta_kernel<device_t<T>>
+                <<<blocks_for(s.B * s.H * s.Sq, 8, INT32_MAX), 256, 0, exec.gpu->stream>>>(
+                    delta.ptr<float>(), rows<T>(HeadRows<ConstTensor>{d_o, 0}), rows<T>(HeadRows<ConstTensor>{o, 0}),
+                    heads_of(s));
+    });
+    TERA_LAUNCHED();
+}
+
 bool mma_attention_backward(const Exec& exec, const AttentionSpec& s, const AttentionGrads& grads, ConstTensor d_o,
                             HeadRows<ConstTensor> q, HeadRows<ConstTensor> k, HeadRows<ConstTensor> v,
                             const AttentionOut& out) {
@@ -195,13 +207,12 @@ bool mma_attention_backward(const Exec& exec, const AttentionSpec& s, const Atte
     ArenaScope scope(*exec.arena);
     Tensor delta = exec.tensor(DType::f32, out.lse.shape);
     if (exec.counts()) return true;
+    attention_delta(exec, s, delta, d_o, out.o);
     dispatch_half(q.data.dtype, s.K, [&](auto zero, auto width) {
         using T = decltype(zero);
         using E = device_t<T>;
         constexpr int D = decltype(width)::value;
         const auto dor = rows<T>(HeadRows<ConstTensor>{d_o, 0});
-        attention_delta_mma<E><<<blocks_for(s.B * s.H * s.Sq, 8, INT32_MAX), 256, 0, exec.gpu->stream>>>(
-            delta.ptr<float>(), dor, rows<T>(HeadRows<ConstTensor>{out.o, 0}), heads_of(s));
         launch<E, D>(exec, attention_query_gradient_mma<E, D>, dim3(tiles_of(s.Sq), static_cast<unsigned>(s.B * s.H)),
                      mma_threads, 2 * block_rows + 4 * key_rows<D>, rows<T>(grads.dq), delta.ptr<float>(),
                      out.lse.ptr<float>(), dor, rows<T>(q), rows<T>(k), rows<T>(v), problem_of(s));

@@ -134,60 +134,106 @@ template <int left>
 __device__ inline void products_wait() {
     asm volatile("wgmma.wait_group.sync.aligned %0;" ::"n"(left) : "memory");
 }
-/// Keeps the compiler from touching c around products that are on their way.
+/// Keeps the compiler from touching c, sums or a first factor, around products that are on their way.
 template <int n>
 __device__ inline void hold(float (&c)[n]) {
 #pragma unroll
     for (int i = 0; i < n; ++i) asm volatile("" : "+f"(c[i])::"memory");
 }
-// A thread's sums as operands: sixteen of them, and the numbers of the first 64, 96.
+template <int n>
+__device__ inline void hold(unsigned (&a)[n][4]) {
+#pragma unroll
+    for (int i = 0; i < n; ++i) asm volatile("" : "+r"(a[i][0]), "+r"(a[i][1]), "+r"(a[i][2]), "+r"(a[i][3])::"memory");
+}
+// A thread's sums as operands, by their count, and their numbers in the instruction.
 #define TERA_SUMS_16(c, i)                                                                                       \
     "+f"((c)[(i) + 0]), "+f"((c)[(i) + 1]), "+f"((c)[(i) + 2]), "+f"((c)[(i) + 3]), "+f"((c)[(i) + 4]),          \
         "+f"((c)[(i) + 5]), "+f"((c)[(i) + 6]), "+f"((c)[(i) + 7]), "+f"((c)[(i) + 8]), "+f"((c)[(i) + 9]),      \
         "+f"((c)[(i) + 10]), "+f"((c)[(i) + 11]), "+f"((c)[(i) + 12]), "+f"((c)[(i) + 13]), "+f"((c)[(i) + 14]), \
         "+f"((c)[(i) + 15])
-#define TERA_SUMS_64(c) TERA_SUMS_16(c, 0), TERA_SUMS_16(c, 16), TERA_SUMS_16(c, 32), TERA_SUMS_16(c, 48)
+#define TERA_SUMS_32(c) TERA_SUMS_16(c, 0), TERA_SUMS_16(c, 16)
+#define TERA_SUMS_48(c) TERA_SUMS_32(c), TERA_SUMS_16(c, 32)
+#define TERA_SUMS_64(c) TERA_SUMS_48(c), TERA_SUMS_16(c, 48)
 #define TERA_SUMS_96(c) TERA_SUMS_64(c), TERA_SUMS_16(c, 64), TERA_SUMS_16(c, 80)
-#define TERA_NUMBERS_64                                                                \
-    "%0, %1, %2, %3, %4, %5, %6, %7, %8, %9, %10, %11, %12, %13, %14, %15, "           \
-    "%16, %17, %18, %19, %20, %21, %22, %23, %24, %25, %26, %27, %28, %29, %30, %31, " \
-    "%32, %33, %34, %35, %36, %37, %38, %39, %40, %41, %42, %43, %44, %45, %46, %47, " \
-    "%48, %49, %50, %51, %52, %53, %54, %55, %56, %57, %58, %59, %60, %61, %62, %63"
+#define TERA_NUMBERS_32                                                      \
+    "%0, %1, %2, %3, %4, %5, %6, %7, %8, %9, %10, %11, %12, %13, %14, %15, " \
+    "%16, %17, %18, %19, %20, %21, %22, %23, %24, %25, %26, %27, %28, %29, %30, %31"
+#define TERA_NUMBERS_48 \
+    TERA_NUMBERS_32     \
+    ", %32, %33, %34, %35, %36, %37, %38, %39, %40, %41, %42, %43, %44, %45, %46, %47"
+#define TERA_NUMBERS_64 \
+    TERA_NUMBERS_48     \
+    ", %48, %49, %50, %51, %52, %53, %54, %55, %56, %57, %58, %59, %60, %61, %62, %63"
 #define TERA_NUMBERS_96                                                                                 \
     TERA_NUMBERS_64                                                                                     \
     ", %64, %65, %66, %67, %68, %69, %70, %71, %72, %73, %74, %75, %76, %77, %78, %79, %80, %81, %82, " \
     "%83, %84, %85, %86, %87, %88, %89, %90, %91, %92, %93, %94, %95"
+#define TERA_PRODUCT(width, type, numbers, add, factors)                                                             \
+    "{\n.reg .pred p;\nsetp.ne.b32 p, " add ", 0;\nwgmma.mma_async.sync.aligned.m64n" width "k16.f32." type "." type \
+    " {" numbers "}, " factors ";\n}\n"
 
-/// c [64, width] = or += a [64, 16] b [16, width], the width by what c holds: 128, 192. The inner dimension of b
-/// is the slow one where columns are neighbours.
-template <bool columns_are_neighbours>
-__device__ inline void multiply(float (&c)[64], std::uint64_t a, std::uint64_t b, int add) {
-    asm volatile(
-        "{\n"
-        ".reg .pred p;\n"
-        "setp.ne.b32 p, %66, 0;\n"
-        "wgmma.mma_async.sync.aligned.m64n128k16.f32.bf16.bf16 {" TERA_NUMBERS_64
-        "}, %64, %65, p, 1, 1, 0, %67;\n"
-        "}\n"
-        : TERA_SUMS_64(c)
-        : "l"(a), "l"(b), "r"(add), "n"(columns_are_neighbours ? 1 : 0));
-}
-template <bool columns_are_neighbours>
-__device__ inline void multiply(float (&c)[96], std::uint64_t a, std::uint64_t b, int add) {
-    asm volatile(
-        "{\n"
-        ".reg .pred p;\n"
-        "setp.ne.b32 p, %98, 0;\n"
-        "wgmma.mma_async.sync.aligned.m64n192k16.f32.bf16.bf16 {" TERA_NUMBERS_96
-        "}, %96, %97, p, 1, 1, 0, %99;\n"
-        "}\n"
-        : TERA_SUMS_96(c)
-        : "l"(a), "l"(b), "r"(add), "n"(columns_are_neighbours ? 1 : 0));
+/// c [64, width] = or += a [64, 16] b [16, width], the width by what c holds. The inner dimension of b is the slow one
+/// where columns are neighbours.
+template <bool columns_are_neighbours, class T = __nv_bfloat16, int n>
+__device__ inline void multiply(float (&c)[n], std::uint64_t a, std::uint64_t b, int add) {
+    static_assert(n == 32 || n == 48 || n == 64 || n == 96);
+    constexpr bool bf16 = std::is_same_v<T, __nv_bfloat16>;
+#define TERA_MULTIPLY(count, width, type, a_, b_, add_, turned_)                                            \
+    asm volatile(TERA_PRODUCT(width, type, TERA_NUMBERS_##count, add_, a_ ", " b_ ", p, 1, 1, 0, " turned_) \
+                 : TERA_SUMS_##count(c)                                                                     \
+                 : "l"(a), "l"(b), "r"(add), "n"(columns_are_neighbours ? 1 : 0))
+#define TERA_MULTIPLY_EITHER(count, width, a_, b_, add_, turned_)   \
+    if constexpr (bf16)                                             \
+        TERA_MULTIPLY(count, width, "bf16", a_, b_, add_, turned_); \
+    else                                                            \
+        TERA_MULTIPLY(count, width, "f16", a_, b_, add_, turned_)
+    if constexpr (n == 32) {
+        TERA_MULTIPLY_EITHER(32, "64", "%32", "%33", "%34", "%35");
+    } else if constexpr (n == 48) {
+        TERA_MULTIPLY_EITHER(48, "96", "%48", "%49", "%50", "%51");
+    } else if constexpr (n == 64) {
+        TERA_MULTIPLY_EITHER(64, "128", "%64", "%65", "%66", "%67");
+    } else {
+        TERA_MULTIPLY_EITHER(96, "192", "%96", "%97", "%98", "%99");
+    }
+#undef TERA_MULTIPLY_EITHER
+#undef TERA_MULTIPLY
 }
 
+/// c [64, width] += a [64, 16] b [16, width], a as a lane has it of sums, two elements in a word; the columns of b are
+/// neighbours.
+template <class T, int n>
+__device__ inline void multiply(float (&c)[n], const unsigned (&a)[4], std::uint64_t b) {
+    static_assert(n == 32 || n == 48 || n == 64);
+    constexpr bool bf16 = std::is_same_v<T, __nv_bfloat16>;
+#define TERA_MULTIPLY(count, width, type, a_, b_, add_)                                                \
+    asm volatile(TERA_PRODUCT(width, type, TERA_NUMBERS_##count, add_, "{" a_ "}, " b_ ", p, 1, 1, 1") \
+                 : TERA_SUMS_##count(c)                                                                \
+                 : "r"(a[0]), "r"(a[1]), "r"(a[2]), "r"(a[3]), "l"(b), "n"(1))
+#define TERA_MULTIPLY_EITHER(count, width, a_, b_, add_)   \
+    if constexpr (bf16)                                    \
+        TERA_MULTIPLY(count, width, "bf16", a_, b_, add_); \
+    else                                                   \
+        TERA_MULTIPLY(count, width, "f16", a_, b_, add_)
+    if constexpr (n == 32) {
+        TERA_MULTIPLY_EITHER(32, "64", "%32, %33, %34, %35", "%36", "%37");
+    } else if constexpr (n == 48) {
+        TERA_MULTIPLY_EITHER(48, "96", "%48, %49, %50, %51", "%52", "%53");
+    } else {
+        TERA_MULTIPLY_EITHER(64, "128", "%64, %65, %66, %67", "%68", "%69");
+    }
+#undef TERA_MULTIPLY_EITHER
+#undef TERA_MULTIPLY
+}
+
+#undef TERA_PRODUCT
 #undef TERA_SUMS_16
+#undef TERA_SUMS_32
+#undef TERA_SUMS_48
 #undef TERA_SUMS_64
 #undef TERA_SUMS_96
+#undef TERA_NUMBERS_32
+#undef TERA_NUMBERS_48
 #undef TERA_NUMBERS_64
 #undef TERA_NUMBERS_96
 

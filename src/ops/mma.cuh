@@ -30,26 +30,13 @@ __device__ inline unsigned two(float low, float high) {
     return word;
 }
 
-/// On which side of the product that makes scores a tile stands. A lane has rows g and g + 8 of it, and of two products
-/// side by side columns 2t, 2t + 1, 2t + 8 and 2t + 9. Each sixteen rows of a tile lie in such an order that these two
-/// and these four are neighbours.
-enum class Side { left, right };
-
-/// Which row lies at place i.
-template <Side side>
-__device__ constexpr int row_at(int i) {
-    return i / 16 * 16 + (side == Side::left ? i % 8 * 2 + i / 8 % 2 : i % 8 / 2 * 4 + i / 8 % 2 * 2 + i % 2);
-}
-
-/// Of 16 rows, the first of the two that this lane has.
-__device__ inline int lane_row() { return static_cast<int>(threadIdx.x & 31) / 4 * 2; }
+/// Of 16 rows, the first of the two that this lane has; the other is eight further.
+__device__ inline int lane_row() { return static_cast<int>(threadIdx.x & 31) / 4; }
 /// Of all columns, the one of element e of the n-th product.
-__device__ inline int lane_column(int n, int e) {
-    return n / 2 * 16 + static_cast<int>(threadIdx.x) % 4 * 4 + n % 2 * 2 + e % 2;
-}
+__device__ inline int lane_column(int n, int e) { return n * 8 + static_cast<int>(threadIdx.x) % 4 * 2 + e % 2; }
 
 /// ROWS rows of D elements in shared memory; a row has eight more, so that eight rows lie in different banks.
-template <class T, int ROWS, int D, Side side>
+template <class T, int ROWS, int D>
 struct Tile {
     static constexpr int stride = D + 8, elements = ROWS * stride;
     T* at;
@@ -62,7 +49,7 @@ struct Tile {
 #pragma unroll
         for (int i = static_cast<int>(threadIdx.x); i < ROWS * packs; i += threads) {
             const int place = i / packs, c = i % packs * 8;
-            const std::int64_t row = first + row_at<side>(place);
+            const std::int64_t row = first + place;
             const bool there = row < rows && c < width;
             __pipeline_memcpy_async(at + place * stride + c, there ? from + row * step + c : from, 16, there ? 0 : 16);
         }
@@ -103,8 +90,8 @@ struct Tile {
 
 /// c [16, 8 N] += the tile's 16 rows from place `row` times the transposed `other`, all of its D columns.
 template <class T, int N, int ROWS, int OTHER, int D>
-__device__ inline void multiply_transposed(float (&c)[N][4], const Tile<T, ROWS, D, Side::left>& tile, int row,
-                                           const Tile<T, OTHER, D, Side::right>& other) {
+__device__ inline void multiply_transposed(float (&c)[N][4], const Tile<T, ROWS, D>& tile, int row,
+                                           const Tile<T, OTHER, D>& other) {
     static_assert(OTHER == 8 * N);
 #pragma unroll
     for (int col = 0; col < D; col += 16) {
@@ -121,8 +108,7 @@ __device__ inline void multiply_transposed(float (&c)[N][4], const Tile<T, ROWS,
 
 /// c [16, D] += p [16, 8 N] times the tile [8 N, D]; p as it came out of products, rounded to T.
 template <class T, int N, int ROWS, int D>
-__device__ inline void multiply(float (&c)[D / 8][4], const float (&p)[N][4],
-                                const Tile<T, ROWS, D, Side::right>& tile) {
+__device__ inline void multiply(float (&c)[D / 8][4], const float (&p)[N][4], const Tile<T, ROWS, D>& tile) {
     static_assert(ROWS == 8 * N);
 #pragma unroll
     for (int k = 0; k < N; k += 2) {

@@ -28,14 +28,16 @@ std::vector<double> factors(double dropout, std::int64_t S, std::int64_t H, std:
 }
 
 TEST(AttentionDropout, eight_probabilities_share_a_call) {
-    constexpr std::int64_t S = 21, H = 3, sample = 1LL << 33, pairs = 11, fours = 6;
+    constexpr std::int64_t S = 37, H = 3, sample = 1LL << 33, pairs = 24, fours = 12;  // 37 rounded up to 48
     const std::vector<double> got = factors(0.3, S, H, sample);
     for (std::int64_t q = 0; q < S; ++q)
         for (std::int64_t h = 0; h < H; ++h)
             for (std::int64_t k = 0; k < S; ++k) {
+                const std::int64_t pair = q / 16 * 8 + q % 8, four = k / 16 * 4 + k % 8 / 2;
                 const U32x4 words =
-                    dropout_words(site, sample, static_cast<std::uint64_t>((h * pairs + q / 2) * fours + k / 4));
-                const std::uint32_t word = words.v[q % 2 * 2 + k % 4 / 2], number = k % 2 ? word >> 16 : word & 0xffff;
+                    dropout_words(site, sample, static_cast<std::uint64_t>((h * pairs + pair) * fours + four));
+                const std::uint32_t word = words.v[q / 8 % 2 * 2 + k / 8 % 2],
+                                    number = k % 2 ? word >> 16 : word & 0xffff;
                 const double expected = number < 19661 ? 0 : 65536.0 / (65536 - 19661);  // 0.3 · 65536 = 19660.8
                 EXPECT_NEAR(got[static_cast<std::size_t>((q * H + h) * S + k)], expected, 1e-13)
                     << q << " " << h << " " << k;
@@ -47,11 +49,13 @@ TEST(AttentionDropout, those_of_a_call_do_not_know_of_each_other) {
     constexpr double p = 0.25;
     const std::vector<double> got = factors(p, S, H, 3);
     double both[8][8] = {};
-    for (std::int64_t q = 0; q < S; q += 2)
+    for (std::int64_t pair = 0; pair < S / 2; ++pair)
         for (std::int64_t h = 0; h < H; ++h)
-            for (std::int64_t k = 0; k < S; k += 4) {
+            for (std::int64_t four = 0; four < S / 4; ++four) {
                 const auto dropped = [&](std::int64_t i) {
-                    return got[static_cast<std::size_t>(((q + i / 4) * H + h) * S + k + i % 4)] == 0;
+                    const std::int64_t q = pair / 8 * 16 + pair % 8 + i / 4 * 8,
+                                       k = four / 4 * 16 + four % 4 * 2 + i % 4 / 2 * 8 + i % 2;
+                    return got[static_cast<std::size_t>((q * H + h) * S + k)] == 0;
                 };
                 for (int i = 0; i < 8; ++i)
                     for (int j = 0; j < 8; ++j) both[i][j] += dropped(i) && dropped(j) ? 1.0 / calls : 0;

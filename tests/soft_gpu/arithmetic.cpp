@@ -145,6 +145,8 @@ bool choose(const Instruction& i, const std::string& name, const std::string& ty
         return s.run = unary<FindShift, std::uint32_t, std::uint32_t>, true;
     if (name == "ex2" && type == "f32" && i.has("approx") && i.has("ftz"))
         return s.run = unary<Exp2Approx, float, float>, true;
+    if (name == "prmt" && type == "b32" && i.parts.size() == 2)
+        return s.run = ternary<Permute, std::uint32_t, std::uint32_t, std::uint32_t, std::uint32_t>, true;
     if (name == "rcp") return choose_reciprocal(i, type, s);
     if (name == "sqrt" && i.has("rn"))
         return with_real(type, [&](auto t) { s.run = unary<Sqrt, decltype(t), decltype(t)>; });

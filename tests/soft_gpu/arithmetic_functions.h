@@ -233,6 +233,21 @@ struct FindShift {
     }
 };
 
+/// prmt: of eight bytes, b's above a's, the four that c names; with its eighth a nibble gives a byte's sign.
+struct Permute {
+    std::uint32_t operator()(std::uint32_t a, std::uint32_t b, std::uint32_t c) const {
+        const std::uint64_t both = std::uint64_t{b} << 32 | a;
+        std::uint32_t out = 0;
+        for (int i = 0; i < 4; ++i) {
+            const std::uint32_t which = c >> (4 * i) & 15;
+            auto byte = static_cast<std::uint32_t>(both >> (8 * (which & 7)) & 255);
+            if (which & 8) byte = byte & 128 ? 255 : 0;
+            out |= byte << (8 * i);
+        }
+        return out;
+    }
+};
+
 inline float flushed(float x) { return std::fabs(x) < std::numeric_limits<float>::min() ? std::copysign(0.0f, x) : x; }
 
 struct Exp2Approx {

@@ -166,6 +166,17 @@ Outcome match_any(Warp& w, const Step& s, Mask mask) {
     return Outcome::next;
 }
 
+/// Whether any of the lanes says so.
+Outcome vote_any(Warp& w, const Step& s, Mask mask) {
+    const Mask wanted = w.lane<Mask>(s.b, std::countr_zero(mask));
+    in_its_mask(mask, wanted);
+    if (!together(w, wanted)) return Outcome::waits;
+    bool any = false;
+    for_lanes(mask, [&](int l) { any |= w.lane<std::uint8_t>(s.a, l) != 0; });
+    for_lanes(mask, [&](int l) { w.set_lane<std::uint8_t>(s.d, l, any); });
+    return Outcome::next;
+}
+
 Outcome nothing(Warp&, const Step&, Mask) { return Outcome::next; }
 
 bool translate_barrier(Translator& t, const Instruction& i, Step& s) {
@@ -224,6 +235,13 @@ bool translate_control(Translator& t, const Instruction& i, Step& s) {
         s.run = match_any;
         s.d = t.destination(i.operands.at(0));
         s.a = t.value(i.operands.at(1), 4);
+        s.b = t.value(i.operands.at(2), 4);
+        return true;
+    }
+    if (i.text() == "vote.sync.any.pred") {
+        s.run = vote_any;
+        s.d = t.destination(i.operands.at(0));
+        s.a = t.value(i.operands.at(1), 1);
         s.b = t.value(i.operands.at(2), 4);
         return true;
     }

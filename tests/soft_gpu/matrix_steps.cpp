@@ -147,36 +147,47 @@ Sums& sums_of(Warp& w, const Step& s) {
     return fresh;
 }
 
-/// A warp's sixteen rows of d [64, N] = or += a [64, 16] b [16, N]; both factors are read now, and may be written to
-/// again only when it was waited for. Values: d N / 2, the two tiles, and whether to add.
-template <bool columns_are_neighbours>
+/// A warp's sixteen rows of d [64, N] = or += a [64, 16] b [16, N]; a factor in shared memory is read now, and may be
+/// written to again only when it was waited for. Values: d N / 2, and the registers that have a where no tile does.
+template <class T, bool columns_are_neighbours, bool in_registers>
 Outcome multiply_group(Warp& w, const Step& s, Mask mask) {
     if (!here(w)) return Outcome::waits;
     if (mask != all_lanes) throw Fault("a product of a part of a warp");
     const auto columns = static_cast<std::uint32_t>(s.number);
     const unsigned by = w.begin(Engine::products);
     const std::uint32_t of_group = w.index % 4;
-    const GroupTile left(w, by, w.lane<std::uint64_t>(s.a, 0), true),
-        right(w, by, w.lane<std::uint64_t>(s.b, 0), of_group == 0);
+    const GroupTile right(w, by, w.lane<std::uint64_t>(s.b, 0), of_group == 0);
     const bool adds = w.lane<std::uint8_t>(s.c, 0) & 1;
     float a[16][inner], b[inner][Sums::most_columns];
     std::uint16_t eight[8];
-    for (std::uint32_t r = 0; r < 16; ++r)
-        for (std::uint32_t half = 0; half < 2; ++half) {
-            left.rows(eight, 16 * of_group + r, 16 * half);
-            for (std::uint32_t k = 0; k < 8; ++k) a[r][8 * half + k] = from_bf16(eight[k]);
+    if constexpr (in_registers) {
+        for (std::size_t k = 0; k < 4; ++k) {
+            const std::uint32_t* two = w.read<std::uint32_t>(w.more(s, columns / 2 + k));
+            for (std::size_t l = 0; l < lanes; ++l) {
+                float* const at = &a[l / 4 + 8 * (k % 2)][2 * (l % 4) + 8 * (k / 2)];
+                at[0] = T::value(static_cast<std::uint16_t>(two[l]));
+                at[1] = T::value(static_cast<std::uint16_t>(two[l] >> 16));
+            }
         }
+    } else {
+        const GroupTile left(w, by, w.lane<std::uint64_t>(s.a, 0), true);
+        for (std::uint32_t r = 0; r < 16; ++r)
+            for (std::uint32_t half = 0; half < 2; ++half) {
+                left.rows(eight, 16 * of_group + r, 16 * half);
+                for (std::uint32_t k = 0; k < 8; ++k) a[r][8 * half + k] = T::value(eight[k]);
+            }
+    }
     if constexpr (columns_are_neighbours) {
         for (std::uint32_t k = 0; k < inner; ++k)
             for (std::uint32_t n = 0; n < columns; n += 8) {
                 right.columns(eight, n / 64, k, n % 64 * 2);
-                for (std::uint32_t i = 0; i < 8; ++i) b[k][n + i] = from_bf16(eight[i]);
+                for (std::uint32_t i = 0; i < 8; ++i) b[k][n + i] = T::value(eight[i]);
             }
     } else {
         for (std::uint32_t n = 0; n < columns; ++n)
             for (std::uint32_t half = 0; half < 2; ++half) {
                 right.rows(eight, n, 16 * half);
-                for (std::uint32_t k = 0; k < 8; ++k) b[8 * half + k][n] = from_bf16(eight[k]);
+                for (std::uint32_t k = 0; k < 8; ++k) b[8 * half + k][n] = T::value(eight[k]);
             }
     }
     Sums& sums = sums_of(w, s);
@@ -216,24 +227,35 @@ bool translate_group_product(Translator& t, const Instruction& i, Step& s) {
         return true;
     }
     unsigned columns = 0;
-    if (i.parts.size() != 8 || i.parts[1] != "mma_async" || !i.text().ends_with(".f32.bf16.bf16") ||
+    const bool bf16 = i.text().ends_with(".f32.bf16.bf16");
+    if (i.parts.size() != 8 || i.parts[1] != "mma_async" || (!bf16 && !i.text().ends_with(".f32.f16.f16")) ||
         std::sscanf(i.parts[4].c_str(), "m64n%uk16", &columns) != 1 || columns > Sums::most_columns)
         return false;
     const auto number = [&](std::size_t k) {
         if (i.operands.at(k).kind != Operand::Kind::number) throw Fault("a number is wanted");
         return i.operands[k].bits;
     };
-    if (number(4) != 1 || number(5) != 1 || number(6) != 0) return false;  // signs, and a's rows as they are
-    std::vector<Value> sums;
-    for (const Operand& m : i.operands.at(0).members) sums.push_back(t.changed(m));
-    if (sums.size() != columns / 2) throw Fault("another number of sums is wanted");
-    t.gives_later(sums);
-    s.more = t.keep(sums);
+    const bool in_registers = !i.operands.at(1).members.empty();
+    const std::size_t last = in_registers ? 6 : 7;  // a tile may be turned round too, or may not, which is number 6
+    if (i.operands.size() != last + 1 || number(4) != 1 || number(5) != 1 || (!in_registers && number(6) != 0))
+        return false;
+    std::vector<Value> all;
+    for (const Operand& m : i.operands.at(0).members) all.push_back(t.changed(m));
+    if (all.size() != columns / 2) throw Fault("another number of sums is wanted");
+    t.gives_later(all);
+    if (in_registers)
+        for (const Value v : four(t, i.operands[1], false)) all.push_back(v);
+    else
+        s.a = t.value(i.operands[1], 8);
+    s.more = t.keep(all);
     s.number = columns;
-    s.a = t.value(i.operands.at(1), 8);
     s.b = t.value(i.operands.at(2), 8);
     s.c = t.value(i.operands.at(3), 1);
-    s.run = number(7) ? multiply_group<true> : multiply_group<false>;
+    const auto choose = [&]<class T>(T) {
+        if (in_registers) return number(last) ? multiply_group<T, true, true> : multiply_group<T, false, true>;
+        return number(last) ? multiply_group<T, true, false> : multiply_group<T, false, false>;
+    };
+    s.run = bf16 ? choose(Bf16{}) : choose(F16{});
     return true;
 }
 

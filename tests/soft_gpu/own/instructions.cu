@@ -106,9 +106,10 @@ struct ComputeReals {
 
 struct ComputeBits {
     __device__ OfBits operator()(std::uint32_t a) const {
-        std::uint32_t to_the_top;
+        std::uint32_t to_the_top, permuted;
         asm("bfind.shiftamt.u32 %0, %1;" : "=r"(to_the_top) : "r"(a));
-        return {static_cast<std::uint32_t>(__popc(a)), __brev(a), to_the_top};
+        asm("prmt.b32 %0, %1, %2, %1;" : "=r"(permuted) : "r"(a), "r"(~a));
+        return {static_cast<std::uint32_t>(__popc(a)), __brev(a), permuted, to_the_top};
     }
 };
 
@@ -189,6 +190,9 @@ __global__ void gather(const std::uint32_t* in, std::uint32_t* out, const std::u
 }
 __global__ void match(const std::uint32_t* in, std::uint32_t* out) {
     out[lane()] = __match_any_sync(full_warp, in[lane()]);
+}
+__global__ void vote(const std::uint32_t* in, std::uint32_t* out) {
+    out[lane()] = __any_sync(full_warp, in[lane()] > 100) ? 1 : 0;
 }
 
 /// Branches in a loop, and another loop in one of them.
@@ -285,6 +289,7 @@ Lanes gathered(const Lanes& values, const Lanes& from) {
     return run_lanes(gather, values, at.data());
 }
 Lanes matched(const Lanes& values) { return run_lanes(match, values); }
+Lanes voted_over_100(const Lanes& values) { return run_lanes(vote, values); }
 Lanes steps_of_collatz(const Lanes& begin) { return run_lanes(collatz, begin); }
 Lanes counted_together(const Lanes& trips) { return run_lanes(count_together, trips); }
 Lanes through_local(const Lanes& values, std::uint32_t rotation) { return run_lanes(turn_local, values, rotation); }

@@ -29,6 +29,7 @@ std::vector<OfReals<T>> of_reals(const std::vector<T>& a, const std::vector<T>& 
 // Bits.
 struct OfBits {
     std::uint32_t ones, reversed;
+    std::uint32_t permuted;    ///< its bytes and those of its complement, by its own lower half
     std::uint32_t to_the_top;  ///< how far its first bit is from there; all bits of nothing
 };
 std::vector<OfBits> of_bits(const std::vector<std::uint32_t>& a);
@@ -72,6 +73,8 @@ Lanes shuffled(Shuffle how, const Lanes& values, int by, int width);
 /// Each lane asks another one.
 Lanes gathered(const Lanes& values, const Lanes& from);
 Lanes matched(const Lanes& values);
+/// On each lane 1 if any lane's value is over 100, else 0.
+Lanes voted_over_100(const Lanes& values);
 /// Each lane takes as many steps as it is told; then it is asked by the lane before it.
 Lanes steps_of_collatz(const Lanes& begin);
 /// The same, a shuffle of those that are still there in each step.

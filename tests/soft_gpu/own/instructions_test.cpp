@@ -6,6 +6,7 @@
 
 #include <bit>
 #include <cmath>
+#include <cstring>
 #include <limits>
 #include <random>
 #include <type_traits>
@@ -239,11 +240,21 @@ TEST_F(Instructions, OfBits) {
         std::uint32_t reversed = 0;
         for (int k = 0; k < 32; ++k)
             if (a >> k & 1) reversed |= 1u << (31 - k);
+        std::uint8_t bytes[8], chosen[4];
+        std::memcpy(bytes, &a, 4);
+        for (int k = 0; k < 4; ++k) bytes[4 + k] = static_cast<std::uint8_t>(~bytes[k]);
+        for (int k = 0; k < 4; ++k) {
+            const std::uint32_t nibble = a >> (4 * k) & 15;
+            chosen[k] = bytes[nibble % 8];
+            if (nibble >= 8) chosen[k] = chosen[k] >= 128 ? 255 : 0;
+        }
         const OfBits &got = all[i], want = {static_cast<std::uint32_t>(std::popcount(a)), reversed,
+                                            std::bit_cast<std::uint32_t>(chosen),
                                             a == 0 ? ~0u : static_cast<std::uint32_t>(std::countl_zero(a))};
         const std::string inputs = " for " + std::to_string(a);
         EXPECT_SAME(ones);
         EXPECT_SAME(reversed);
+        EXPECT_SAME(permuted);
         EXPECT_SAME(to_the_top);
     }
 }

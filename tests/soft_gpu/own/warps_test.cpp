@@ -63,6 +63,18 @@ TEST(Warps, MatchThoseOfTheSameValue) {
     }
 }
 
+TEST(Warps, VoteOfAny) {
+    Lanes values{};
+    EXPECT_EQ(voted_over_100(values), Lanes{});
+    for (std::size_t l = 0; l < values.size(); ++l) {
+        values.fill(100);
+        values[l] = 101;
+        Lanes yes;
+        yes.fill(1);
+        EXPECT_EQ(voted_over_100(values), yes) << l;
+    }
+}
+
 TEST(Warps, LoopsOfAllLengthsMeetAgain) {
     for (const std::uint32_t seed : {4u, 5u, 6u}) {
         const Lanes values = some_values(seed, 1000), got = steps_of_collatz(values);

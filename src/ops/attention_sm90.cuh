@@ -1,0 +1,343 @@
+// What attention's kernels on Hopper's warp groups share. A block has some rows of a head, its own, 64 for each of its
+// multiplying groups, and meets tiles of others, one after another: queries meet keys and values, or keys and values
+// meet queries. One warp decides which tiles these are, and has the copy engine bring them, some ahead, also those of
+// the rows that the block takes next.
+//
+// An operation has
+//   Maps, Args                        matrices, as the copy engine wants them, and what else it needs
+//   Own, Met                          tiles of own rows and of those met; two of each kind at most
+//   groups, slots, stages             multiplying groups; own rows and tiles met that are in shared memory at once
+//   load_own, walk, load_met          what the deciding warp does
+//   State, begin, meet, finish        what a multiplying group does with each of its own rows
+#pragma once
+
+#include "core/cuda/tensor_map.h"
+#include "ops/attention_scores.cuh"
+#include "ops/hopper.cuh"
+
+namespace tera::ops::cuda::sm90 {
+
+using namespace hopper;
+
+constexpr int group_threads = 128, group_rows = 64;
+
+/// Rows of a head in shared memory: blocks of 64 columns one after another, their rows as the copy engine swizzles
+/// them.
+template <int D, int ROWS>
+struct HeadTile {
+    static constexpr int width = D, rows = ROWS, blocks = (D + 63) / 64;
+    static constexpr unsigned block_bytes = ROWS * 128, bytes = blocks * block_bytes;
+    unsigned at;
+
+    __device__ void load(const CUtensorMap& map, unsigned barrier, int column, int row) const {
+#pragma unroll
+        for (int i = 0; i < blocks; ++i) load_box(map, at + i * block_bytes, barrier, column + 64 * i, row);
+    }
+    /// Rows from a multiple of eight on, sixteen columns from 16 k on, which are the product's inner dimension.
+    __device__ std::uint64_t across(int row, int k) const {
+        return tile_at(at + k / 4 * block_bytes + row * 128 + k % 4 * 32);
+    }
+    /// Sixteen rows from 16 k on, the product's inner dimension, and all columns.
+    __device__ std::uint64_t down(int k) const { return tile_at(at + k * 16 * 128, block_bytes); }
+};
+
+/// c [64, rows of b] = 64 rows of a, from `row` on, times b transposed.
+template <class T, int D, int A, int B>
+__device__ inline void multiply_transposed(float (&c)[B / 2], const HeadTile<D, A>& a, int row,
+                                           const HeadTile<D, B>& b) {
+#pragma unroll
+    for (int k = 0; k < D / 16; ++k) multiply<false, T>(c, a.across(row, k), b.across(0, k), k > 0);
+}
+/// c [64, D] += p [64, rows of b] times b.
+template <class T, int D, int B>
+__device__ inline void multiply_words(float (&c)[D / 2], const unsigned (&p)[B / 16][4], const HeadTile<D, B>& b) {
+#pragma unroll
+    for (int k = 0; k < B / 16; ++k) multiply<T>(c, p[k], b.down(k));
+}
+/// Sums as a first factor, rounded to T.
+template <class T, int n>
+__device__ inline void to_words(unsigned (&p)[n / 8][4], const float (&x)[n]) {
+#pragma unroll
+    for (int k = 0; k < n / 8; ++k)
+#pragma unroll
+        for (int i = 0; i < 4; ++i) p[k][i] = two<T>(x[8 * k + 2 * i], x[8 * k + 2 * i + 1]);
+}
+
+/// Of a multiplying group: which one, and the first of a lane's two rows in it; the other is eight further.
+struct Member {
+    int group = static_cast<int>(threadIdx.x) / group_threads - 1;
+    int row = static_cast<int>(threadIdx.x) % group_threads / 32 * 16 + lane_row();
+};
+
+/// Which rows of which head a block has.
+struct Item {
+    int b, head, first;
+};
+
+/// All rows of all heads: those that meet most first, and of so many heads at once that what they meet stays in the
+/// cache.
+struct Items {
+    int tiles, heads, heads_at_once;  ///< tiles of a head; heads of all samples
+    int heads_of_sample;
+    bool last_first;
+
+    __device__ int count() const { return tiles * heads; }
+    __device__ Item at(int i, int rows) const {
+        const int section = i / (tiles * heads_at_once), within = i - section * tiles * heads_at_once;
+        const int left = heads - section * heads_at_once, width = left < heads_at_once ? left : heads_at_once;
+        const int tile = within / width, head = section * heads_at_once + within % width;
+        return {head / heads_of_sample, head % heads_of_sample, (last_first ? tiles - 1 - tile : tile) * rows};
+    }
+};
+
+/// A tile to be met: its first row, for whom of the groups it is there at all and who of them sees all of it. The last
+/// one of an item is none.
+struct Meeting {
+    int first;
+    unsigned flags;
+    static constexpr unsigned end = 1u << 31;
+    __device__ bool ends() const { return flags & end; }
+    __device__ bool concerns(int group) const { return flags >> group & 1; }
+    __device__ bool is_whole_for(int group) const { return flags >> (8 + group) & 1; }
+    __device__ void add(int group, bool some, bool whole) {
+        flags |= static_cast<unsigned>(some) << group | static_cast<unsigned>(whole) << (8 + group);
+    }
+};
+
+/// First and last key that some queries in a row see: those of the first of them and of the last, which neither begins
+/// nor ends before it.
+struct Span {
+    int first_begin, last_begin, first_end, last_end;
+    __device__ Span(const Heads& n, std::int64_t b, std::int64_t from, std::int64_t to) {
+        const Sight first = sight(n, b, from), last = sight(n, b, (to < n.Sq ? to : n.Sq) - 1);
+        first_begin = first.first, last_begin = last.first, first_end = first.end, last_end = last.end;
+    }
+    __device__ bool meets(int begin, int end) const { return first_begin < end && last_end > begin; }
+    __device__ bool all_see(int begin, int end) const { return last_begin <= begin && first_end >= end; }
+};
+
+/// What a block's shared memory holds, in this order; addresses.
+template <class Op>
+struct Memory {
+    static constexpr unsigned own = 0, met = Op::slots * Op::own_bytes, numbers = met + Op::stages * Op::met_bytes,
+                              meetings = numbers + Op::stages * Op::number_bytes,
+                              barriers = meetings + Op::stages * static_cast<unsigned>(sizeof(Meeting)),
+                              all = 1024 + barriers + 8 * 2 * (Op::slots + Op::stages);
+    static_assert(Op::number_bytes % 8 == 0 && all <= 227 * 1024, "more than a block may have");
+
+    unsigned char* memory;
+    unsigned begin;
+    __device__ explicit Memory(unsigned char* p) {
+        const unsigned at = shared_address(p);
+        begin = (at + 1023) & ~1023u;
+        memory = p + (begin - at);
+    }
+    __device__ unsigned own_at(int slot) const { return begin + slot * Op::own_bytes; }
+    __device__ unsigned met_at(int stage) const { return begin + met + stage * Op::met_bytes; }
+    template <class Numbers>
+    __device__ Numbers& numbers_at(int stage) const {
+        return *reinterpret_cast<Numbers*>(memory + numbers + stage * Op::number_bytes);
+    }
+    __device__ Meeting& meeting(int stage) const { return reinterpret_cast<Meeting*>(memory + meetings)[stage]; }
+    __device__ unsigned own_full(int slot) const { return begin + barriers + 8 * slot; }
+    __device__ unsigned own_empty(int slot) const { return own_full(Op::slots + slot); }
+    __device__ unsigned met_full(int stage) const { return own_full(2 * Op::slots + stage); }
+    __device__ unsigned met_empty(int stage) const { return own_full(2 * Op::slots + Op::stages + stage); }
+};
+
+/// A place in a ring, and the parity of the phase that it is in.
+template <int count>
+struct Turn {
+    int at = 0;
+    unsigned parity = 0;
+    __device__ void next() {
+        if (++at == count) at = 0, parity ^= 1;
+    }
+};
+
+template <class Op>
+__global__ void __launch_bounds__((1 + Op::groups) * group_threads, 1)
+    attention_kernel(const __grid_constant__ typename Op::Args args) {
+    extern __shared__ unsigned char bytes[];
+    const Memory<Op> memory(bytes);
+    if (threadIdx.x == 0) {
+        constexpr unsigned warps = Op::groups * group_threads / 32;
+        for (int i = 0; i < Op::slots; ++i)
+            barrier_init(memory.own_full(i), 1), barrier_init(memory.own_empty(i), warps);
+        for (int i = 0; i < Op::stages; ++i)
+            barrier_init(memory.met_full(i), 1), barrier_init(memory.met_empty(i), warps);
+        asm volatile("fence.mbarrier_init.release.cluster;" ::: "memory");
+    }
+    __syncthreads();
+    Turn<Op::slots> slot;
+    Turn<Op::stages> stage;
+    const int count = args.items.count();
+    if (threadIdx.x < group_threads) {
+        give_up_registers<Op::groups == 2 ? 24 : 32>();
+        if (threadIdx.x >= 32) return;
+        const bool asks = threadIdx.x == 0;
+        for (int i = static_cast<int>(blockIdx.x); i < count; i += static_cast<int>(gridDim.x)) {
+            const Item item = args.items.at(i, Op::own_rows);
+            barrier_wait(memory.own_empty(slot.at), slot.parity ^ 1);
+            if (asks) {
+                barrier_expect(memory.own_full(slot.at), Op::own_bytes);
+                Op::load_own(args, item, memory.own_at(slot.at), memory.own_full(slot.at));
+            }
+            slot.next();
+            // Each tile has its head, and numbers of its rows, which all lanes read ahead.
+            Op::walk(args, item, [&](int head, const Meeting& meeting) {
+                const auto numbers = Op::numbers(args, item, head, meeting.first);
+                barrier_wait(memory.met_empty(stage.at), stage.parity ^ 1);
+                numbers.store(memory, stage.at);
+                if (asks) memory.meeting(stage.at) = meeting;
+                __syncwarp();
+                if (asks) {
+                    barrier_expect(memory.met_full(stage.at), Op::met_bytes);
+                    Op::load_met(args, item, head, meeting.first, memory.met_at(stage.at), memory.met_full(stage.at));
+                }
+                stage.next();
+            });
+            barrier_wait(memory.met_empty(stage.at), stage.parity ^ 1);
+            if (asks) memory.meeting(stage.at) = {0, Meeting::end};
+            __syncwarp();
+            if (asks) barrier_arrive(memory.met_full(stage.at));
+            stage.next();
+        }
+    } else {
+        take_registers<Op::groups == 2 ? 240 : 160>();
+        const auto release = [](unsigned barrier) {
+            __syncwarp();
+            if (threadIdx.x % 32 == 0) barrier_arrive(barrier);
+        };
+        const Member me;
+        for (int i = static_cast<int>(blockIdx.x); i < count; i += static_cast<int>(gridDim.x)) {
+            const Item item = args.items.at(i, Op::own_rows);
+            typename Op::State state(args, item, me);
+            barrier_wait(memory.own_full(slot.at), slot.parity);
+            for (bool more = true; more; stage.next()) {
+                barrier_wait(memory.met_full(stage.at), stage.parity);
+                const Meeting meeting = memory.meeting(stage.at);
+                more = !meeting.ends();
+                if (meeting.concerns(me.group)) state.meet(args, me, memory, slot.at, stage.at, meeting);
+                release(memory.met_empty(stage.at));
+            }
+            release(memory.own_empty(slot.at));
+            slot.next();
+            state.finish(args, item, me);
+        }
+    }
+}
+
+/// f(head of the keys, meeting) for each tile of KEYS keys that own queries see.
+template <int GROUPS, int KEYS, class F>
+__device__ inline void walk_keys(const Heads& n, const Item& item, const F& f) {
+    const int head = item.head / static_cast<int>(n.H / n.G), rows = GROUPS * group_rows;
+    const Span all(n, item.b, item.first, item.first + rows);
+    for (int k0 = all.first_begin / KEYS * KEYS; k0 < all.last_end; k0 += KEYS) {
+        Meeting meeting{k0, 0};
+#pragma unroll
+        for (int g = 0; g < GROUPS; ++g) {
+            const int q0 = item.first + g * group_rows;
+            if (q0 >= n.Sq) continue;
+            const Span span(n, item.b, q0, q0 + group_rows);
+            meeting.add(g, span.meets(k0, k0 + KEYS), span.all_see(k0, k0 + KEYS));
+        }
+        if (meeting.flags) f(head, meeting);
+    }
+}
+
+/// Scores of keys that this lane's two queries do not see, of a tile from `first` on.
+template <int n>
+__device__ inline void hide(float (&s)[n], const Sight (&sights)[2], int first) {
+#pragma unroll
+    for (int i = 0; i < n; ++i)
+        if (!sights[i % 4 / 2].sees(first + lane_column(i / 4, i))) s[i] = -INFINITY;
+}
+/// Of a score that may be hidden.
+__device__ inline float probability(float score, float unit, float shift) { return exp2_of(fmaf(score, unit, -shift)); }
+
+/// Writes this lane's two rows of x [64, D], times a factor each, to rows `row` and row + 8 of a head that has so many.
+template <int D, class T>
+__device__ inline void store_rows(const Rows<T>& to, const Heads& n, std::int64_t b, std::int64_t head, int row,
+                                  std::int64_t rows, const float (&x)[D / 2], float by_first, float by_second) {
+#pragma unroll
+    for (int r = 0; r < 2; ++r) {
+        if (row + 8 * r >= rows) continue;
+        T* const at = to.at(n, row + 8 * r, b, head) + lane_column(0, 0);
+        const float by = r ? by_second : by_first;
+#pragma unroll
+        for (int i = 0; i < D / 8; ++i) {
+            const unsigned word = two<T>(x[4 * i + 2 * r] * by, x[4 * i + 2 * r + 1] * by);
+            memcpy(at + 8 * i, &word, sizeof word);
+        }
+    }
+}
+
+/// Tiles that come without numbers.
+struct NoNumbers {
+    template <class Op>
+    __device__ void store(const Memory<Op>&, int) const {}
+};
+
+/// Rows of heads as the copy engine takes them: those of all samples side by side.
+struct HeadMap {
+    CUtensorMap map;
+    int width, first;  ///< of a sample's row; the column of its head 0
+    __device__ int column(const Heads& n, int b, int head) const {
+        return b * width + first + head * static_cast<int>(n.K);
+    }
+};
+inline HeadMap head_map(const AttentionSpec& s, const HeadRows<ConstTensor>& r, std::int64_t S, int rows) {
+    const std::int64_t width = r.data.cols();
+    return {map_of(r.data.data, s.B * width, S, s.B * width, 64, rows, true), static_cast<int>(width),
+            static_cast<int>(r.offset)};
+}
+
+/// met_bytes: of what a head meets.
+inline Items items_of(std::int64_t rows, int tile, std::int64_t heads_of_sample, std::int64_t B, std::int64_t met_bytes,
+                      bool last_first) {
+    constexpr std::int64_t in_cache = std::int64_t{24} << 20;
+    const std::int64_t heads = heads_of_sample * B;
+    return {static_cast<int>((rows + tile - 1) / tile), static_cast<int>(heads),
+            static_cast<int>(std::clamp<std::int64_t>(in_cache / met_bytes, 1, heads)),
+            static_cast<int>(heads_of_sample), last_first};
+}
+
+template <class Op>
+void launch(const Exec& exec, const typename Op::Args& args) {
+    constexpr auto bytes = static_cast<int>(Memory<Op>::all);
+    static const bool prepared = [] {
+        TERA_CUDA(cudaFuncSetAttribute(attention_kernel<Op>, cudaFuncAttributeMaxDynamicSharedMemorySize, bytes));
+        return true;
+    }();
+    (void)prepared;
+    const int allowed =
+        exec.gpu->product_multiprocessors > 0 ? exec.gpu->product_multiprocessors : exec.gpu->multiprocessors;
+    const int blocks = std::min(args.items.tiles * args.items.heads, allowed);
+    attention_kernel<Op>
+        <<<static_cast<unsigned>(blocks), (1 + Op::groups) * group_threads, bytes, exec.gpu->stream>>>(args);
+    TERA_LAUNCHED();
+}
+
+/// Whether these kernels take it.
+bool applies(const Exec& exec, const AttentionSpec& s, const HeadRows<ConstTensor>& q, const HeadRows<ConstTensor>& k,
+             const HeadRows<ConstTensor>& v);
+
+/// Calls f with the element type, the width of heads, and whether anything is dropped.
+template <class F>
+void dispatch(DType dtype, const AttentionSpec& s, const F& f) {
+    const auto with_width = [&](auto zero, auto drops) {
+        if (s.K == 64)
+            f(zero, std::integral_constant<int, 64>{}, drops);
+        else if (s.K == 96)
+            f(zero, std::integral_constant<int, 96>{}, drops);
+        else
+            f(zero, std::integral_constant<int, 128>{}, drops);
+    };
+    const auto with_type = [&](auto zero) {
+        AttentionDropout(s).threshold > 0 ? with_width(zero, std::true_type{}) : with_width(zero, std::false_type{});
+    };
+    dtype == DType::bf16 ? with_type(bf16_t{}) : with_type(f16_t{});
+}
+
+}  // namespace tera::ops::cuda::sm90
