@@ -1,7 +1,9 @@
 // Our attention kernels against cuDNN's, forward and backward, each for some time at once, in turns, so that the clock
 // settles as in a training step: causal, in documents of S/4 tokens on average, and with dropout 0.1. Ours are those
-// for Hopper's warp groups and those of warps; cuDNN's know causal only. TFLOP/s count the products of causal attention
-// once (2 forward, 5 backward), whatever the kernels do; of documents those of what their tokens see.
+// for Hopper's warp groups and those of warps; cuDNN has none whose dropout is a function of the place. TFLOP/s count
+// the products of causal attention once (2 forward, 5 backward), whatever the kernels do; of documents those of what
+// their tokens see. cuDNN is told of documents as sequences of different lengths ("ragged"), and what it computes is
+// compared with ours.
 //
 //   attention [--seconds T] [--f16] BATCHxSEQUENCExHEADS/KEY_HEADSxWIDTH ...
 #include <cstdio>
@@ -13,7 +15,6 @@
 #include <cstring>
 #include <functional>
 #include <numeric>
-#include <random>
 #include <string>
 #include <vector>
 
@@ -26,6 +27,7 @@
 #include "ops/attention_mma.h"
 #include "ops/attention_sm90.h"
 #include "ops/init.h"
+#include "ragged_attention.h"
 
 namespace {
 
@@ -77,19 +79,93 @@ struct Kernels {
     std::function<bool()> forward, backward;
 };
 
-/// Ends of documents by S/4 on average, the same for all of a batch; and how many keys all queries see.
-double documents(const Shape& s, std::vector<std::int32_t>& starts) {
-    std::mt19937_64 engine(7);
-    std::uniform_int_distribution<std::int64_t> length(1, s.S / 2);
-    double seen = 0;
+/// Documents of S/4 tokens on average, the same as those of bench/peers/torch_attention.py.
+struct Documents {
+    std::vector<std::int32_t> starts, lengths;  ///< for each row where its document starts; of one sample after another
+    double seen = 0;                            ///< keys by all queries
+};
+Documents documents_of(const Shape& s) {
+    Documents d;
+    d.starts.resize(static_cast<std::size_t>(s.S * s.B));
+    std::uint64_t state = 7;
+    const auto length = [&] {
+        state = (state * 1103515245 + 12345) % (std::uint64_t{1} << 31);
+        return 1 + static_cast<std::int64_t>(state >> 8) % (s.S / 2);
+    };
     for (std::int64_t b = 0; b < s.B; ++b)
-        for (std::int64_t q = 0, start = 0, left = length(engine); q < s.S; ++q, --left) {
-            if (left == 0) start = q, left = length(engine);
-            starts[static_cast<std::size_t>(q * s.B + b)] = static_cast<std::int32_t>(start);
-            seen += static_cast<double>(q - start + 1);
+        for (std::int64_t start = 0; start < s.S;) {
+            const std::int64_t n = std::min(length(), s.S - start);
+            for (std::int64_t q = start; q < start + n; ++q)
+                d.starts[static_cast<std::size_t>(q * s.B + b)] = static_cast<std::int32_t>(start);
+            d.lengths.push_back(static_cast<std::int32_t>(n));
+            d.seen += static_cast<double>(n * (n + 1)) / 2;
+            start += n;
         }
-    return seen;
+    return d;
 }
+
+void print(const char* what, const char* name, double forward, double backward, double pairs_times_width) {
+    std::printf("  %-9s %-12s forward %7.3f ms %4.0f TFLOP/s, backward %7.3f ms %4.0f TFLOP/s\n", what, name, forward,
+                4 * pairs_times_width / forward * 1e-9, backward, 10 * pairs_times_width / backward * 1e-9);
+    std::fflush(stdout);
+}
+
+#if defined(TERA_WITH_CUDNN)
+std::vector<float> down(const Tensor& t) {
+    const auto n = static_cast<std::size_t>(t.numel());
+    std::vector<std::uint16_t> bits(n);
+    TERA_CUDA(cudaMemcpy(bits.data(), t.data, 2 * n, cudaMemcpyDeviceToHost));
+    std::vector<float> x(n);
+    for (std::size_t i = 0; i < n; ++i) {
+        const std::uint32_t word = static_cast<std::uint32_t>(bits[i]) << 16;
+        std::memcpy(&x[i], &word, sizeof word);
+    }
+    return x;
+}
+/// |a - b| / |b|
+double apart(const Tensor& a, const Tensor& b) {
+    const std::vector<float> x = down(a), y = down(b);
+    double difference = 0, size = 0;
+    for (std::size_t i = 0; i < x.size(); ++i) {
+        const double d = static_cast<double>(x[i]) - static_cast<double>(y[i]);
+        difference += d * d, size += static_cast<double>(y[i]) * static_cast<double>(y[i]);
+    }
+    return std::sqrt(difference / size);
+}
+
+/// cuDNN in documents, and ours on the same rows: all documents in one sample.
+void show_ragged(Bench& b, const Shape& s, const Documents& documents) {
+    const Exec& e = b.exec;
+    const std::int64_t T = s.S * s.B, wide = s.H * s.K, narrow = s.G * s.K;
+    const auto zeros = [&](std::int64_t width) { return e.tensor(b.dtype, {T, width}); };
+    bench::RaggedCudnn::Rows rows{b.random({T, wide}), b.random({T, narrow}), b.random({T, narrow}), zeros(wide),
+                                  b.random({T, wide}), zeros(wide),           zeros(narrow),         zeros(narrow)};
+    AttentionSpec spec{
+        .B = 1, .Sq = T, .Sk = T, .H = s.H, .G = s.G, .K = s.K, .scale = 1 / std::sqrt(static_cast<double>(s.K))};
+    bench::RaggedCudnn cudnn(e, spec, documents.lengths, rows);
+    if (!cudnn.forward() || !cudnn.backward()) {
+        std::printf("  documents cuDNN ragged not there: %s\n", cudnn.why().c_str());
+        return;
+    }
+    const double forward = b.ms([&] { cudnn.forward(); }), backward = b.ms([&] { cudnn.backward(); });
+    print("documents", "cuDNN ragged", forward, backward, documents.seen * static_cast<double>(wide));
+    if (b.dtype != DType::bf16) return;
+    std::vector<std::int32_t> starts;
+    for (const std::int32_t n : documents.lengths)
+        starts.insert(starts.end(), n, static_cast<std::int32_t>(starts.size()));
+    spec.doc_start = b.up(starts, DType::i32);
+    const AttentionOut out{zeros(wide), e.tensor(DType::f32, {1, s.H, T})};
+    const Tensor dq = zeros(wide), dk = zeros(narrow), dv = zeros(narrow);
+    const HeadRows<ConstTensor> q{rows.q, 0}, k{rows.k, 0}, v{rows.v, 0};
+    if (!cuda::sm90_attention(e, spec, out, q, k, v)) return;
+    cuda::sm90_attention_backward(e, spec, {{dq, 0}, {dk, 0}, {dv, 0}}, rows.d_o, q, k, v, out);
+    b.gpu.synchronize();
+    std::printf("            cuDNN and ours are apart by |a - b| / |b|: o %.1e, dq %.1e, dk %.1e, dv %.1e\n",
+                apart(rows.o, out.o), apart(rows.dq, dq), apart(rows.dk, dk), apart(rows.dv, dv));
+}
+#else
+void show_ragged(Bench&, const Shape&, const Documents&) {}
+#endif
 
 void run(Bench& b, const Shape& s) {
     const Exec& e = b.exec;
@@ -98,14 +174,14 @@ void run(Bench& b, const Shape& s) {
     const ConstTensor qkv = b.random({rows, width}), d_o = b.random({rows, s.H * s.K});
     const Tensor d_qkv = e.tensor(b.dtype, {rows, width});
     const AttentionOut out{e.tensor(b.dtype, {rows, s.H * s.K}), e.tensor(DType::f32, {s.B, s.H, s.S})};
-    std::vector<std::int32_t> starts(static_cast<std::size_t>(rows));
-    const double seen_of_documents = documents(s, starts), seen = static_cast<double>(s.B * s.S) * (s.S + 1) / 2.0;
+    const Documents documents = documents_of(s);
+    const double seen = static_cast<double>(s.B * s.S) * (s.S + 1) / 2.0;
     std::vector<std::int64_t> samples(static_cast<std::size_t>(s.B));
     std::iota(samples.begin(), samples.end(), 0);
     const AttentionSpec causal{
         .B = s.B, .Sq = s.S, .Sk = s.S, .H = s.H, .G = s.G, .K = s.K, .scale = 1 / std::sqrt(static_cast<double>(s.K))};
     AttentionSpec in_documents = causal, dropped = causal;
-    in_documents.doc_start = b.up(starts, DType::i32);
+    in_documents.doc_start = b.up(documents.starts, DType::i32);
     dropped.dropout = 0.1, dropped.site = {1, 2, 3}, dropped.sample = b.up(samples, DType::i64);
     const HeadRows<ConstTensor> q{qkv, 0}, k{qkv, s.H * s.K}, v{qkv, (s.H + s.G) * s.K};
     const AttentionGrads grads{{d_qkv, 0}, {d_qkv, s.H * s.K}, {d_qkv, (s.H + s.G) * s.K}};
@@ -119,17 +195,15 @@ void run(Bench& b, const Shape& s) {
              [&] { return cuda::sm90_attention_backward(e, spec, grads, d_o, q, k, v, out); }},
             {"warps", [&] { return cuda::mma_attention(e, spec, out, q, k, v); },
              [&] { return cuda::mma_attention_backward(e, spec, grads, d_o, q, k, v, out); }}};
-        const double flops = 2.0 * pairs * static_cast<double>(s.H * s.K);
         for (const Kernels& kernels : all) {
             if (!kernels.forward() || !kernels.backward()) continue;
             const double forward = b.ms([&] { kernels.forward(); }), backward = b.ms([&] { kernels.backward(); });
-            std::printf("  %-9s %-11s forward %7.3f ms %4.0f TFLOP/s, backward %7.3f ms %4.0f TFLOP/s\n", what,
-                        kernels.name, forward, 2 * flops / forward * 1e-9, backward, 5 * flops / backward * 1e-9);
-            std::fflush(stdout);
+            print(what, kernels.name, forward, backward, pairs * static_cast<double>(s.H * s.K));
         }
     };
     show("causal", causal, seen);
-    show("documents", in_documents, seen_of_documents);
+    show("documents", in_documents, documents.seen);
+    show_ragged(b, s, documents);
     show("dropout", dropped, seen);
 }
 

@@ -12,14 +12,17 @@ namespace {
 template <class Element, int D, bool drops>
 struct QueryGradient {
     using T = Element;
-    using Own = HeadTile<D, 2 * group_rows>;
-    using Met = HeadTile<D, D <= 64 ? 128 : 64>;
-    static constexpr int own_rows = Own::rows, groups = 2, slots = D <= 64 ? 2 : 1, stages = D <= 64 ? 3 : 4;
+    static constexpr bool held = D <= 64, lags = true;
+    static constexpr int groups = 2, slots = 1;
+    using Own = HeadTile<D, groups * group_rows>;
+    using Met = HeadTile<D, D <= 96 ? 96 : 64>;
+    static constexpr int own_rows = Own::rows;
     static constexpr unsigned own_bytes = 2 * Own::bytes, met_bytes = 2 * Met::bytes, number_bytes = 0;
-    static constexpr int keys = Met::rows;
+    static constexpr int keys = Met::rows, stages = stages_of(slots * own_bytes, met_bytes);
 
     struct Args {
         HeadMap q, k, v, d_o;
+        Sizes n;
         Problem p;
         Items items;
         Rows<T> dq;
@@ -27,21 +30,24 @@ struct QueryGradient {
     };
 
     __device__ static void load_own(const Args& args, const Item& item, unsigned at, unsigned full) {
-        Own{at}.load(args.q.map, full, args.q.column(args.p.n, item.b, item.head), item.first);
-        Own{at + Own::bytes}.load(args.d_o.map, full, args.d_o.column(args.p.n, item.b, item.head), item.first);
+        Own{at}.load(args.q.map, full, args.q.column(args.n, item.b, item.head), item.first);
+        Own{at + Own::bytes}.load(args.d_o.map, full, args.d_o.column(args.n, item.b, item.head), item.first);
     }
     template <class F>
     __device__ static void walk(const Args& args, const Item& item, const F& f) {
-        walk_keys<groups, keys>(args.p.n, item, f);
+        walk_keys<groups, keys>(args.n, item, f);
     }
     __device__ static NoNumbers numbers(const Args&, const Item&, int, int) { return {}; }
     __device__ static void load_met(const Args& args, const Item& item, int head, int first, unsigned at,
                                     unsigned full) {
-        Met{at}.load(args.k.map, full, args.k.column(args.p.n, item.b, head), first);
-        Met{at + Met::bytes}.load(args.v.map, full, args.v.column(args.p.n, item.b, head), first);
+        Met{at}.load(args.k.map, full, args.k.column(args.n, item.b, head), first);
+        Met{at + Met::bytes}.load(args.v.map, full, args.v.column(args.n, item.b, head), first);
     }
 
     struct State {
+        OwnRows<Own, held> q, d_o;
+        unsigned ds[keys / 16][4];  ///< of the last tile met, at this stage
+        int stage = 0;
         float dq[D / 2] = {}, shift[2], mean[2];
         Sight sights[2];
         Draws<true> draws;
@@ -50,55 +56,102 @@ struct QueryGradient {
 
         __device__ State(const Args& args, const Item& item, const Member& me)
             : draws(args.p, item.b), head(item.head), row(item.first + me.group * group_rows + me.row) {
-            const Heads& n = args.p.n;
+            const Sizes& n = args.n;
 #pragma unroll
             for (int r = 0; r < 2; ++r) {
-                const std::int64_t at = (item.b * n.H + head) * n.Sq + row + 8 * r;
+                const int at = n.number(item.b, head, row + 8 * r);
                 const bool there = row + 8 * r < n.Sq;
                 const float lse = there ? args.lse[at] : 0;
                 shift[r] = lse == -INFINITY ? 0 : lse * log2_of_e;  // then all scores are hidden
                 mean[r] = there ? args.delta[at] : 0;
-                sights[r] = sight(n, item.b, row + 8 * r);
+                sights[r] = n.sight(item.b, row + 8 * r);
             }
-            first_call = drops ? n.dropout.first_call(head, row) : 0;
+            first_call = drops ? args.p.n.dropout.first_call(head, row) : 0;
         }
 
-        __device__ void meet(const Args& args, const Member& me, const Memory<QueryGradient>& memory, int slot,
-                             int stage, const Meeting& meeting) {
-            const Own q{memory.own_at(slot)}, d_o{memory.own_at(slot) + Own::bytes};
-            const Met k{memory.met_at(stage)}, v{memory.met_at(stage) + Met::bytes};
+        __device__ void begin(const Memory<QueryGradient>& memory, int slot, const Member& me) {
+            q.take(Own{memory.own_at(slot)}, me.group * group_rows);
+            d_o.take(Own{memory.own_at(slot) + Own::bytes}, me.group * group_rows);
+        }
+
+        __device__ void first(const Args& args, const Member& me, const Memory<QueryGradient>& memory,
+                              const Arrived& a) {
             float s[keys / 2], dp[keys / 2];
             hold(s), hold(dp);
             products_begin();
-            multiply_transposed<T>(s, q, me.group * group_rows, k);
-            products_given();
-            multiply_transposed<T>(dp, d_o, me.group * group_rows, v);
-            products_given();
+            multiply_own(s, dp, memory, a.stage);
             products_wait<1>();
             hold(s);
+            weigh(s, args, me, a.meeting);
+            products_wait<0>();
+            hold(dp);
+            differ(s, dp, args, a.meeting);
+            to_words<T>(ds, s);
+            stage = a.stage;
+        }
+
+        template <class Done>
+        __device__ void next(const Args& args, const Member& me, const Memory<QueryGradient>& memory, const Arrived& a,
+                             const Done& met) {
+            float s[keys / 2], dp[keys / 2];
+            hold(s), hold(dp), hold(dq), hold(ds);
+            products_begin();
+            multiply_own(s, dp, memory, a.stage);
+            multiply_words<T>(dq, ds, keys_at(memory, stage));
+            products_given();
+            products_wait<2>();
+            hold(s);
+            weigh(s, args, me, a.meeting);
+            products_wait<1>();
+            hold(dp);
+            differ(s, dp, args, a.meeting);
+            products_wait<0>();
+            hold(dq), hold(ds);
+            met(stage);
+            to_words<T>(ds, s);
+            stage = a.stage;
+        }
+
+        __device__ void multiply_own(float (&s)[keys / 2], float (&dp)[keys / 2], const Memory<QueryGradient>& memory,
+                                     int stage) const {
+            const Met k = keys_at(memory, stage), v{k.at + Met::bytes};
+            multiply_transposed<T>(s, q, k);
+            products_given();
+            multiply_transposed<T>(dp, d_o, v);
+            products_given();
+        }
+
+        template <class Done>
+        __device__ void last(const Memory<QueryGradient>& memory, const Done& met) {
+            hold(dq), hold(ds);
+            products_begin();
+            multiply_words<T>(dq, ds, keys_at(memory, stage));
+            products_given();
+            products_wait<0>();
+            hold(dq), hold(ds);
+            met(stage);
+        }
+
+        __device__ static Met keys_at(const Memory<QueryGradient>& memory, int stage) { return {memory.met_at(stage)}; }
+
+        /// Scores become probabilities.
+        __device__ void weigh(float (&s)[keys / 2], const Args& args, const Member& me, const Meeting& meeting) {
             if (!meeting.is_whole_for(me.group)) hide(s, sights, meeting.first);
             const float unit = args.p.scale * log2_of_e;
 #pragma unroll
             for (int i = 0; i < keys / 2; ++i) s[i] = probability(s[i], unit, shift[i % 4 / 2]);
-            products_wait<0>();
-            hold(dp);
+        }
+        /// And these the gradients of the scores.
+        __device__ void differ(float (&s)[keys / 2], float (&dp)[keys / 2], const Args& args, const Meeting& meeting) {
             if constexpr (drops)
                 drop(reinterpret_cast<float(&)[keys / 8][4]>(dp), draws, first_call, head, row, meeting.first);
 #pragma unroll
             for (int i = 0; i < keys / 2; ++i) s[i] *= fmaf(dp[i], args.p.factor, -mean[i % 4 / 2]);
-            unsigned ds[keys / 16][4];
-            to_words<T>(ds, s);
-            hold(dq), hold(ds);
-            products_begin();
-            multiply_words<T>(dq, ds, k);
-            products_given();
-            products_wait<0>();
-            hold(dq), hold(ds);
         }
 
         __device__ void finish(const Args& args, const Item& item, const Member&) {
-            const Heads& n = args.p.n;
-            store_rows<D>(args.dq, n, item.b, head, row, n.Sq, dq, args.p.scale, args.p.scale);
+            const Sizes& n = args.n;
+            store_rows<D>(args.dq, args.p.n, item.b, head, row, n.Sq, dq, args.p.scale, args.p.scale);
         }
     };
 };
@@ -107,10 +160,11 @@ struct QueryGradient {
 template <class Element, int D, bool drops>
 struct KeyGradient {
     using T = Element;
-    using Own = HeadTile<D, 2 * group_rows>;
+    static constexpr bool held = D <= 64, lags = D <= 96;
+    static constexpr int groups = 2, slots = 1;
+    using Own = HeadTile<D, groups * group_rows>;
     using Met = HeadTile<D, 64>;
-    static constexpr int own_rows = Own::rows, groups = 2, slots = D <= 64 ? 2 : 1, stages = 4 - (D > 64);
-    static constexpr int queries = Met::rows;
+    static constexpr int own_rows = Own::rows, queries = Met::rows;
     /// What queries have beside their rows.
     struct OfQueries {
         float shift[queries], mean[queries];
@@ -118,9 +172,11 @@ struct KeyGradient {
         std::uint64_t first_call[queries / 2];  ///< of each pair
     };
     static constexpr unsigned own_bytes = 2 * Own::bytes, met_bytes = 2 * Met::bytes, number_bytes = sizeof(OfQueries);
+    static constexpr int stages = stages_of(slots * own_bytes, met_bytes + number_bytes);
 
     struct Args {
         HeadMap q, k, v, d_o;
+        Sizes n;
         Problem p;
         Items items;
         Rows<T> dk, dv;
@@ -128,14 +184,14 @@ struct KeyGradient {
     };
 
     __device__ static void load_own(const Args& args, const Item& item, unsigned at, unsigned full) {
-        Own{at}.load(args.k.map, full, args.k.column(args.p.n, item.b, item.head), item.first);
-        Own{at + Own::bytes}.load(args.v.map, full, args.v.column(args.p.n, item.b, item.head), item.first);
+        Own{at}.load(args.k.map, full, args.k.column(args.n, item.b, item.head), item.first);
+        Own{at + Own::bytes}.load(args.v.map, full, args.v.column(args.n, item.b, item.head), item.first);
     }
     template <class F>
     __device__ static void walk(const Args& args, const Item& item, const F& f) {
-        const Heads& n = args.p.n;
-        const int per_group = static_cast<int>(n.H / n.G), end = min(item.first + own_rows, static_cast<int>(n.Sk));
-        const int before = n.causal ? item.first - static_cast<int>(n.Sk - n.Sq) : 0;  // queries that see none of these
+        const Sizes& n = args.n;
+        const int per_group = n.H / n.G, end = min(item.first + own_rows, n.Sk);
+        const int before = n.causal ? item.first - n.later : 0;  // queries that see none of these
         for (int h = 0; h < per_group; ++h)
             for (int q0 = max(before, 0) / queries * queries; q0 < n.Sq; q0 += queries) {
                 const Span span(n, item.b, q0, q0 + queries);
@@ -146,46 +202,57 @@ struct KeyGradient {
                     const int key = item.first + g * group_rows;
                     meeting.add(g, key < end && span.meets(key, key + group_rows), span.all_see(key, key + group_rows));
                 }
-                if (meeting.flags) f(item.head * per_group + h, meeting);
+                if (meeting.concerns_any()) f(item.head * per_group + h, meeting);
             }
     }
     struct Numbers {
-        float shift[2], mean[2];
-        int first[2];
-        std::uint64_t first_call;
+        static constexpr int each = queries / 32, calls = (queries / 2 + 31) / 32;  ///< of a lane
+        float shift[each], mean[each];
+        int first[each];
+        std::uint64_t first_call[calls];
         __device__ void store(const Memory<KeyGradient>& memory, int stage) const {
             auto& to = memory.template numbers_at<OfQueries>(stage);
             const int lane = static_cast<int>(threadIdx.x);
 #pragma unroll
-            for (int i = 0; i < 2; ++i)
+            for (int i = 0; i < each; ++i)
                 to.shift[lane + 32 * i] = shift[i], to.mean[lane + 32 * i] = mean[i],
                                      to.first[lane + 32 * i] = first[i];
-            to.first_call[lane] = first_call;
+#pragma unroll
+            for (int i = 0; i < calls; ++i)
+                if (lane + 32 * i < queries / 2) to.first_call[lane + 32 * i] = first_call[i];
         }
     };
     __device__ static Numbers numbers(const Args& args, const Item& item, int head, int first) {
-        const Heads& n = args.p.n;
+        const Sizes& n = args.n;
         const int lane = static_cast<int>(threadIdx.x);
         Numbers out;
 #pragma unroll
-        for (int i = 0; i < 2; ++i) {
+        for (int i = 0; i < Numbers::each; ++i) {
             const int q = first + lane + 32 * i;
-            const std::int64_t at = (item.b * n.H + head) * n.Sq + q;
+            const int at = n.number(item.b, head, q);
             const bool there = q < n.Sq;
             out.shift[i] = there ? args.lse[at] * log2_of_e : 0;
             out.mean[i] = there ? args.delta[at] : 0;
-            out.first[i] = there ? static_cast<int>(n.first_key(item.b, q)) : INT32_MAX;
+            out.first[i] = there ? n.begin(item.b, q) : INT32_MAX;
         }
-        out.first_call = drops ? n.dropout.first_call(head, first + lane / 8 * 16 + lane % 8) : 0;
+#pragma unroll
+        for (int i = 0; i < Numbers::calls; ++i) {
+            const int pair = lane + 32 * i;
+            out.first_call[i] = drops ? args.p.n.dropout.first_call(head, first + pair / 8 * 16 + pair % 8) : 0;
+        }
         return out;
     }
     __device__ static void load_met(const Args& args, const Item& item, int head, int first, unsigned at,
                                     unsigned full) {
-        Met{at}.load(args.q.map, full, args.q.column(args.p.n, item.b, head), first);
-        Met{at + Met::bytes}.load(args.d_o.map, full, args.d_o.column(args.p.n, item.b, head), first);
+        Met{at}.load(args.q.map, full, args.q.column(args.n, item.b, head), first);
+        Met{at + Met::bytes}.load(args.d_o.map, full, args.d_o.column(args.n, item.b, head), first);
     }
 
     struct State {
+        OwnRows<Own, held> k, v;
+        using Kept = std::uint32_t;                        ///< bits of a lane's scores
+        unsigned p[queries / 16][4], ds[queries / 16][4];  ///< of the last tile met, at this stage
+        int stage = 0;
         float dk[D / 2] = {}, dv[D / 2] = {};
         Draws<true> draws;
         int row;
@@ -193,29 +260,117 @@ struct KeyGradient {
         __device__ State(const Args& args, const Item& item, const Member& me)
             : draws(args.p, item.b), row(item.first + me.group * group_rows + me.row) {}
 
-        __device__ void meet(const Args& args, const Member& me, const Memory<KeyGradient>& memory, int slot, int stage,
-                             const Meeting& meeting) {
-            const Heads& n = args.p.n;
-            const Own k{memory.own_at(slot)}, v{memory.own_at(slot) + Own::bytes};
-            const Met q{memory.met_at(stage)}, d_o{memory.met_at(stage) + Met::bytes};
-            const OfQueries& of = memory.template numbers_at<OfQueries>(stage);
+        __device__ void begin(const Memory<KeyGradient>& memory, int slot, const Member& me) {
+            k.take(Own{memory.own_at(slot)}, me.group * group_rows);
+            v.take(Own{memory.own_at(slot) + Own::bytes}, me.group * group_rows);
+        }
+
+        __device__ void first(const Args& args, const Member& me, const Memory<KeyGradient>& memory, const Arrived& a) {
             float s[queries / 2], dp[queries / 2];
             hold(s), hold(dp);
             products_begin();
-            multiply_transposed<T>(s, k, me.group * group_rows, q);
-            products_given();
-            multiply_transposed<T>(dp, v, me.group * group_rows, d_o);
-            products_given();
+            multiply_own(s, dp, memory, a.stage);
             products_wait<1>();
             hold(s);
+            const Kept kept = weigh(s, args, me, memory, a);
+            products_wait<0>();
+            hold(dp);
+            differ(s, dp, kept, args, memory, a.stage);
+            keep_words(s, kept);
+            to_words<T>(ds, dp);
+            stage = a.stage;
+        }
+
+        template <class Done>
+        __device__ void next(const Args& args, const Member& me, const Memory<KeyGradient>& memory, const Arrived& a,
+                             const Done& met) {
+            float s[queries / 2], dp[queries / 2];
+            hold(s), hold(dp), hold(dv), hold(dk), hold(p), hold(ds);
+            products_begin();
+            multiply_own(s, dp, memory, a.stage);
+            multiply_met(memory);
+            products_wait<2>();
+            hold(s);
+            const Kept kept = weigh(s, args, me, memory, a);
+            products_wait<1>();
+            hold(dp);
+            differ(s, dp, kept, args, memory, a.stage);
+            products_wait<0>();
+            hold(dv), hold(dk), hold(p), hold(ds);
+            met(stage);
+            keep_words(s, kept);
+            to_words<T>(ds, dp);
+            stage = a.stage;
+        }
+
+        /// A tile from beginning to end, where registers have no room for two.
+        template <class Done>
+        __device__ void meet(const Args& args, const Member& me, const Memory<KeyGradient>& memory, const Arrived& a,
+                             const Done& met) {
+            const Met q{memory.met_at(a.stage)}, d_o{q.at + Met::bytes};
+            float s[queries / 2], dp[queries / 2];
+            hold(s), hold(dp);
+            products_begin();
+            multiply_own(s, dp, memory, a.stage);
+            products_wait<1>();
+            hold(s);
+            const Kept kept = weigh(s, args, me, memory, a);
+            keep_words(s, kept);
+            hold(dv), hold(p);
+            products_begin();
+            multiply_words<T>(dv, p, d_o);
+            products_given();
+            products_wait<1>();
+            hold(dp);
+            differ(s, dp, kept, args, memory, a.stage);
+            to_words<T>(ds, dp);
+            hold(dk), hold(ds);
+            products_begin();
+            multiply_words<T>(dk, ds, q);
+            products_given();
+            products_wait<0>();
+            hold(dv), hold(dk), hold(p), hold(ds);
+            met(a.stage);
+        }
+
+        template <class Done>
+        __device__ void last(const Memory<KeyGradient>& memory, const Done& met) {
+            hold(dv), hold(dk), hold(p), hold(ds);
+            products_begin();
+            multiply_met(memory);
+            products_wait<0>();
+            hold(dv), hold(dk), hold(p), hold(ds);
+            met(stage);
+        }
+
+        __device__ void multiply_own(float (&s)[queries / 2], float (&dp)[queries / 2],
+                                     const Memory<KeyGradient>& memory, int at) const {
+            const Met q{memory.met_at(at)}, d_o{q.at + Met::bytes};
+            multiply_transposed<T>(s, k, q);
+            products_given();
+            multiply_transposed<T>(dp, v, d_o);
+            products_given();
+        }
+        __device__ void multiply_met(const Memory<KeyGradient>& memory) {
+            const Met q{memory.met_at(stage)}, d_o{q.at + Met::bytes};
+            multiply_words<T>(dv, p, d_o);
+            multiply_words<T>(dk, ds, q);
+            products_given();
+        }
+
+        /// Scores become probabilities; and which of them are kept.
+        __device__ Kept weigh(float (&s)[queries / 2], const Args& args, const Member& me,
+                              const Memory<KeyGradient>& memory, const Arrived& a) {
+            const Sizes& n = args.n;
+            const Meeting& meeting = a.meeting;
+            const OfQueries& of = memory.template numbers_at<OfQueries>(a.stage);
             const bool whole = meeting.is_whole_for(me.group);
             const float unit = args.p.scale * log2_of_e;
             // A key is seen from the query on that it has here, and by those who begin before it.
-            const int from = n.causal ? row - static_cast<int>(n.Sk - n.Sq) - meeting.first : INT32_MIN / 2;
-            const int column = static_cast<int>(threadIdx.x) % 4 * 2;
+            const int from = n.causal ? row - n.later - meeting.first : INT32_MIN / 2;
 #pragma unroll
             for (int i = 0; i < queries / 2; i += 4) {
-                const int c = i / 4 * 8 + column;
+                const int c = i / 4 * 8 + column();
                 const float2 shift = *reinterpret_cast<const float2*>(of.shift + c);
 #pragma unroll
                 for (int e = 0; e < 4; ++e) {
@@ -223,7 +378,7 @@ struct KeyGradient {
                     if (!whole && (c + e % 2 < from + e / 2 * 8 || row + e / 2 * 8 < of.first[c + e % 2])) s[i + e] = 0;
                 }
             }
-            [[maybe_unused]] std::uint32_t kept = 0;
+            Kept kept = 0;
             if constexpr (drops) {
 #pragma unroll
                 for (int m = 0; m < queries / 16; ++m) {
@@ -231,40 +386,37 @@ struct KeyGradient {
                         words_transposed(draws, of.first_call + m * 8, 0, meeting.first + m * 16, row - lane_row());
 #pragma unroll
                     for (int e = 0; e < 8; ++e)
-                        kept |= static_cast<std::uint32_t>(draws.keeps(words.v[e / 4 * 2 + e % 2], e % 4 / 2))
-                                << (8 * m + e);
+                        kept |= static_cast<Kept>(draws.keeps(words.v[e / 4 * 2 + e % 2], e % 4 / 2)) << (8 * m + e);
                 }
             }
-            const auto keep = [&](float x, int i) { return !drops || kept >> i & 1 ? x : 0; };
-            unsigned p[queries / 16][4], ds[queries / 16][4];
-#pragma unroll
-            for (int i = 0; i < queries / 2; i += 2) p[i / 8][i % 8 / 2] = two<T>(keep(s[i], i), keep(s[i + 1], i + 1));
-            hold(dv), hold(p);
-            products_begin();
-            multiply_words<T>(dv, p, d_o);
-            products_given();
-            products_wait<1>();
-            hold(dp);
+            return kept;
+        }
+        __device__ static int column() { return static_cast<int>(threadIdx.x) % 4 * 2; }
+        __device__ static float keep(float x, Kept kept, int i) { return !drops || kept >> i & 1 ? x : 0; }
+
+        /// dp becomes the gradients of the scores.
+        __device__ void differ(const float (&s)[queries / 2], float (&dp)[queries / 2], Kept kept, const Args& args,
+                               const Memory<KeyGradient>& memory, int at) {
+            const OfQueries& of = memory.template numbers_at<OfQueries>(at);
 #pragma unroll
             for (int i = 0; i < queries / 2; i += 4) {
-                const float2 mean = *reinterpret_cast<const float2*>(of.mean + i / 4 * 8 + column);
+                const float2 mean = *reinterpret_cast<const float2*>(of.mean + i / 4 * 8 + column());
 #pragma unroll
                 for (int e = 0; e < 4; ++e)
-                    s[i + e] *= fmaf(keep(dp[i + e], i + e), args.p.factor, -(e % 2 ? mean.y : mean.x));
+                    dp[i + e] =
+                        s[i + e] * fmaf(keep(dp[i + e], kept, i + e), args.p.factor, -(e % 2 ? mean.y : mean.x));
             }
-            to_words<T>(ds, s);
-            hold(dk), hold(ds);
-            products_begin();
-            multiply_words<T>(dk, ds, q);
-            products_given();
-            products_wait<0>();
-            hold(dv), hold(dk), hold(p), hold(ds);
+        }
+        __device__ void keep_words(const float (&s)[queries / 2], Kept kept) {
+#pragma unroll
+            for (int i = 0; i < queries / 2; i += 2)
+                p[i / 8][i % 8 / 2] = two<T>(keep(s[i], kept, i), keep(s[i + 1], kept, i + 1));
         }
 
         __device__ void finish(const Args& args, const Item& item, const Member&) {
-            const Heads& n = args.p.n;
-            store_rows<D>(args.dk, n, item.b, item.head, row, n.Sk, dk, args.p.scale, args.p.scale);
-            store_rows<D>(args.dv, n, item.b, item.head, row, n.Sk, dv, args.p.factor, args.p.factor);
+            const Sizes& n = args.n;
+            store_rows<D>(args.dk, args.p.n, item.b, item.head, row, n.Sk, dk, args.p.scale, args.p.scale);
+            store_rows<D>(args.dv, args.p.n, item.b, item.head, row, n.Sk, dv, args.p.factor, args.p.factor);
         }
     };
 };
@@ -288,15 +440,16 @@ bool sm90_attention_backward(const Exec& exec, const AttentionSpec& s, const Att
         const HeadRows<ConstTensor> of_out{d_o, 0};
         const Problem p = problem_of(s);
         sm90::launch<Queries>(
-            exec, {sm90::head_map(s, q, s.Sq, Queries::own_rows), sm90::head_map(s, k, s.Sk, Queries::keys),
-                   sm90::head_map(s, v, s.Sk, Queries::keys), sm90::head_map(s, of_out, s.Sq, Queries::own_rows), p,
-                   sm90::items_of(s.Sq, Queries::own_rows, s.H, s.B, s.Sk * D * 4 / (s.H / s.G), true),
-                   rows<T>(grads.dq), delta.ptr<float>(), out.lse.ptr<float>()});
-        sm90::launch<Keys>(
-            exec, {sm90::head_map(s, q, s.Sq, Keys::queries), sm90::head_map(s, k, s.Sk, Keys::own_rows),
-                   sm90::head_map(s, v, s.Sk, Keys::own_rows), sm90::head_map(s, of_out, s.Sq, Keys::queries), p,
-                   sm90::items_of(s.Sk, Keys::own_rows, s.G, s.B, s.Sq * D * 4 * (s.H / s.G), false), rows<T>(grads.dk),
-                   rows<T>(grads.dv), delta.ptr<float>(), out.lse.ptr<float>()});
+            exec,
+            {sm90::head_map(s, q, s.Sq, Queries::own_rows), sm90::head_map(s, k, s.Sk, Queries::keys),
+             sm90::head_map(s, v, s.Sk, Queries::keys), sm90::head_map(s, of_out, s.Sq, Queries::own_rows),
+             sm90::sizes_of(s), p, sm90::items_of(s.Sq, Queries::own_rows, s.H, s.B, s.Sk * D * 4 / (s.H / s.G), true),
+             rows<T>(grads.dq), delta.ptr<float>(), out.lse.ptr<float>()});
+        sm90::launch<Keys>(exec, {sm90::head_map(s, q, s.Sq, Keys::queries), sm90::head_map(s, k, s.Sk, Keys::own_rows),
+                                  sm90::head_map(s, v, s.Sk, Keys::own_rows),
+                                  sm90::head_map(s, of_out, s.Sq, Keys::queries), sm90::sizes_of(s), p,
+                                  sm90::items_of(s.Sk, Keys::own_rows, s.G, s.B, s.Sq * D * 4 * (s.H / s.G), false),
+                                  rows<T>(grads.dk), rows<T>(grads.dv), delta.ptr<float>(), out.lse.ptr<float>()});
     });
     return true;
 }

@@ -16,6 +16,11 @@ struct KeyPlaces {
         k += offset;
         return static_cast<unsigned>(k < run ? first + k : second + (k - run));
     }
+    __device__ int before(int position) const {
+        int k = position - first;
+        if (k >= run) k = run + max(position - second, 0);
+        return max(k - offset, 0);
+    }
 };
 
 struct Problem {

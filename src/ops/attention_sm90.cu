@@ -1,4 +1,5 @@
-// Attention forward on Hopper's warp groups, after FlashAttention-3: queries meet tiles of 128 keys and values.
+// Attention forward on Hopper's warp groups, after FlashAttention-3: queries meet tiles of keys and values. While the
+// probabilities of one tile are made, those of the last one meet their values.
 #include "ops/attention_sm90.h"
 
 #include "ops/attention_sm90.cuh"
@@ -15,7 +16,7 @@ bool applies(const Exec& exec, const AttentionSpec& s, const HeadRows<ConstTenso
     return exec.gpu->hopper && (dtype == DType::bf16 || dtype == DType::f16) &&
            (s.K == 64 || s.K == 96 || s.K == 128) && s.Sq > 0 && s.Sk > 0 && std::max(s.Sq, s.Sk) < INT32_MAX - 256 &&
            s.scale > 0 && (s.dropout == 0 || problem_of(s).aligned) && reachable(q) && reachable(k) && reachable(v) &&
-           s.B * s.H * ((std::max(s.Sq, s.Sk) + group_rows) / group_rows) < INT32_MAX;
+           s.B * s.H * std::max(s.Sq, s.Sk) < INT32_MAX;
 }
 
 namespace {
@@ -23,14 +24,17 @@ namespace {
 template <class Element, int D, bool drops>
 struct Forward {
     using T = Element;
-    using Own = HeadTile<D, (D <= 64 ? 3 : 2) * group_rows>;
-    using Met = HeadTile<D, 128>;
-    static constexpr int own_rows = Own::rows, groups = own_rows / group_rows, slots = 2, stages = D <= 64 ? 3 : 2;
+    static constexpr bool held = true, lags = true;
+    static constexpr int groups = D <= 64 ? 3 : 2, slots = 1;
+    using Own = HeadTile<D, groups * group_rows>;
+    using Met = HeadTile<D, 96>;
+    static constexpr int own_rows = Own::rows;
     static constexpr unsigned own_bytes = Own::bytes, met_bytes = 2 * Met::bytes, number_bytes = 0;
-    static constexpr int keys = Met::rows;
+    static constexpr int keys = Met::rows, stages = stages_of(slots * own_bytes, met_bytes);
 
     struct Args {
         HeadMap q, k, v;
+        Sizes n;
         Problem p;
         Items items;
         Rows<T> o;
@@ -38,20 +42,23 @@ struct Forward {
     };
 
     __device__ static void load_own(const Args& args, const Item& item, unsigned at, unsigned full) {
-        Own{at}.load(args.q.map, full, args.q.column(args.p.n, item.b, item.head), item.first);
+        Own{at}.load(args.q.map, full, args.q.column(args.n, item.b, item.head), item.first);
     }
     template <class F>
     __device__ static void walk(const Args& args, const Item& item, const F& f) {
-        walk_keys<groups, keys>(args.p.n, item, f);
+        walk_keys<groups, keys>(args.n, item, f);
     }
     __device__ static NoNumbers numbers(const Args&, const Item&, int, int) { return {}; }
     __device__ static void load_met(const Args& args, const Item& item, int head, int first, unsigned at,
                                     unsigned full) {
-        Met{at}.load(args.k.map, full, args.k.column(args.p.n, item.b, head), first);
-        Met{at + Met::bytes}.load(args.v.map, full, args.v.column(args.p.n, item.b, head), first);
+        Met{at}.load(args.k.map, full, args.k.column(args.n, item.b, head), first);
+        Met{at + Met::bytes}.load(args.v.map, full, args.v.column(args.n, item.b, head), first);
     }
 
     struct State {
+        OwnRows<Own, held> q;
+        unsigned p[keys / 16][4];  ///< of the last tile met, at this stage
+        int stage = 0;
         float out[D / 2] = {}, top[2] = {-1e30f, -1e30f}, sum[2] = {};
         Sight sights[2];
         Draws<true> draws;
@@ -60,25 +67,74 @@ struct Forward {
 
         __device__ State(const Args& args, const Item& item, const Member& me)
             : draws(args.p, item.b), head(item.head), row(item.first + me.group * group_rows + me.row) {
-            const Heads& n = args.p.n;
+            const Sizes& n = args.n;
 #pragma unroll
-            for (int r = 0; r < 2; ++r) sights[r] = sight(n, item.b, row + 8 * r);
-            first_call = drops ? n.dropout.first_call(head, row) : 0;
+            for (int r = 0; r < 2; ++r) sights[r] = n.sight(item.b, row + 8 * r);
+            first_call = drops ? args.p.n.dropout.first_call(head, row) : 0;
         }
 
-        __device__ void meet(const Args& args, const Member& me, const Memory<Forward>& memory, int slot, int stage,
-                             const Meeting& meeting) {
-            const Met k{memory.met_at(stage)}, v{memory.met_at(stage) + Met::bytes};
-            float s[keys / 2];
+        __device__ void begin(const Memory<Forward>& memory, int slot, const Member& me) {
+            q.take(Own{memory.own_at(slot)}, me.group * group_rows);
+        }
+
+        __device__ void first(const Args& args, const Member& me, const Memory<Forward>& memory, const Arrived& a) {
+            float s[keys / 2], shrink[2];
             hold(s);
             products_begin();
-            multiply_transposed<T>(s, Own{memory.own_at(slot)}, me.group * group_rows, k);
+            multiply_transposed<T>(s, q, Met{memory.met_at(a.stage)});
             products_given();
             products_wait<0>();
             hold(s);
+            weigh(s, shrink, args, me, a.meeting);
+            shrink_sums(shrink);
+            to_words<T>(p, s);
+            stage = a.stage;
+        }
+
+        template <class Done>
+        __device__ void next(const Args& args, const Member& me, const Memory<Forward>& memory, const Arrived& a,
+                             const Done& met) {
+            float s[keys / 2], shrink[2];
+            hold(s), hold(out), hold(p);
+            products_begin();
+            multiply_transposed<T>(s, q, Met{memory.met_at(a.stage)});
+            products_given();
+            multiply_words<T>(out, p, values(memory));
+            products_given();
+            products_wait<1>();
+            hold(s);
+            weigh(s, shrink, args, me, a.meeting);
+            products_wait<0>();
+            hold(out), hold(p);
+            met(stage);
+            shrink_sums(shrink);
+            to_words<T>(p, s);
+            stage = a.stage;
+        }
+
+        template <class Done>
+        __device__ void last(const Memory<Forward>& memory, const Done& met) {
+            hold(out), hold(p);
+            products_begin();
+            multiply_words<T>(out, p, values(memory));
+            products_given();
+            products_wait<0>();
+            hold(out), hold(p);
+            met(stage);
+        }
+
+        __device__ void shrink_sums(const float (&by)[2]) {
+#pragma unroll
+            for (int i = 0; i < D / 2; ++i) out[i] *= by[i % 4 / 2];
+        }
+        __device__ Met values(const Memory<Forward>& memory) const { return {memory.met_at(stage) + Met::bytes}; }
+
+        /// Scores become probabilities, but for a factor; by which what has been added up so far shrinks.
+        __device__ void weigh(float (&s)[keys / 2], float (&shrink)[2], const Args& args, const Member& me,
+                              const Meeting& meeting) {
             if (!meeting.is_whole_for(me.group)) hide(s, sights, meeting.first);
             const float unit = args.p.scale * log2_of_e;
-            float shift[2], shrink[2];
+            float shift[2];
 #pragma unroll
             for (int r = 0; r < 2; ++r) {
                 float most = top[r];
@@ -97,32 +153,20 @@ struct Forward {
             }
             if constexpr (drops)
                 drop(reinterpret_cast<float(&)[keys / 8][4]>(s), draws, first_call, head, row, meeting.first);
-            if (__any_sync(0xffffffffu, shrink[0] != 1 || shrink[1] != 1)) {
-#pragma unroll
-                for (int i = 0; i < D / 2; ++i) out[i] *= shrink[i % 4 / 2];
-            }
-            unsigned p[keys / 16][4];
-            to_words<T>(p, s);
-            hold(out), hold(p);
-            products_begin();
-            multiply_words<T>(out, p, v);
-            products_given();
-            products_wait<0>();
-            hold(out), hold(p);
         }
 
         __device__ void finish(const Args& args, const Item& item, const Member&) {
-            const Heads& n = args.p.n;
+            const Sizes& n = args.n;
             float factor[2];
 #pragma unroll
             for (int r = 0; r < 2; ++r) {
                 sum[r] = over_row(sum[r], Sum{});
                 factor[r] = sum[r] > 0 ? args.p.factor / sum[r] : 0;  // else there was no key to see
                 if (threadIdx.x % 4 == 0 && row + 8 * r < n.Sq)
-                    args.lse[(item.b * n.H + head) * n.Sq + row + 8 * r] =
+                    args.lse[n.number(item.b, head, row + 8 * r)] =
                         sum[r] > 0 ? ln2 * (top[r] * args.p.scale * log2_of_e + log2f(sum[r])) : -INFINITY;
             }
-            store_rows<D>(args.o, n, item.b, head, row, n.Sq, out, factor[0], factor[1]);
+            store_rows<D>(args.o, args.p.n, item.b, head, row, n.Sq, out, factor[0], factor[1]);
         }
     };
 };
@@ -140,6 +184,7 @@ bool sm90_attention(const Exec& exec, const AttentionSpec& s, const AttentionOut
         const typename Op::Args args{sm90::head_map(s, q, s.Sq, Op::own_rows),
                                      sm90::head_map(s, k, s.Sk, Op::keys),
                                      sm90::head_map(s, v, s.Sk, Op::keys),
+                                     sm90::sizes_of(s),
                                      problem_of(s),
                                      sm90::items_of(s.Sq, Op::own_rows, s.H, s.B, s.Sk * D * 4 / (s.H / s.G), true),
                                      rows<T>(HeadRows<Tensor>{out.o, 0}),

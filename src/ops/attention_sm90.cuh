@@ -4,11 +4,15 @@
 // the rows that the block takes next.
 //
 // An operation has
-//   Maps, Args                        matrices, as the copy engine wants them, and what else it needs
+//   Args                              matrices, as the copy engine wants them, and what else it needs
 //   Own, Met                          tiles of own rows and of those met; two of each kind at most
 //   groups, slots, stages             multiplying groups; own rows and tiles met that are in shared memory at once
+//   held                              whether a group keeps its own rows in registers
+//   lags                              whether the last products of a tile are made beside the first ones of the next
 //   load_own, walk, load_met          what the deciding warp does
-//   State, begin, meet, finish        what a multiplying group does with each of its own rows
+//   State, begin, first, next, last,  what a multiplying group does with its own rows: they have come, it meets the
+//   finish                            first tile, each of the others, has met them all (meet: each, where nothing
+//                                     lags); it says when it is done with a tile
 #pragma once
 
 #include "core/cuda/tensor_map.h"
@@ -41,18 +45,40 @@ struct HeadTile {
     __device__ std::uint64_t down(int k) const { return tile_at(at + k * 16 * 128, block_bytes); }
 };
 
-/// c [64, rows of b] = 64 rows of a, from `row` on, times b transposed.
-template <class T, int D, int A, int B>
-__device__ inline void multiply_transposed(float (&c)[B / 2], const HeadTile<D, A>& a, int row,
-                                           const HeadTile<D, B>& b) {
+/// A group's own rows as first factors: from shared memory, or held in registers, which leaves shared memory to the
+/// other factor.
+template <class Tile, bool held>
+struct OwnRows {
+    Tile tile;
+    int row;
+    __device__ void take(const Tile& from, int first) { tile = from, row = first; }
+    __device__ std::uint64_t at(int k) const { return tile.across(row, k); }
+};
+template <class Tile>
+struct OwnRows<Tile, true> {
+    unsigned words[Tile::width / 16][4];
+    __device__ void take(const Tile& from, int first) {
+        const int lane = static_cast<int>(threadIdx.x) % 32;
+        const int row = first + static_cast<int>(threadIdx.x) % group_threads / 32 * 16 + lane % 16;
 #pragma unroll
-    for (int k = 0; k < D / 16; ++k) multiply<false, T>(c, a.across(row, k), b.across(0, k), k > 0);
+        for (int k = 0; k < Tile::width / 16; ++k)
+            load_fragments(words[k],
+                           from.at + k / 4 * Tile::block_bytes + row * 128 + ((k % 4 * 2 + lane / 16) ^ row % 8) * 16);
+    }
+    __device__ const unsigned (&at(int k) const)[4] { return words[k]; }
+};
+
+/// c [64, rows of b] = own rows times b transposed.
+template <class T, class Own, int D, int B>
+__device__ inline void multiply_transposed(float (&c)[B / 2], const Own& own, const HeadTile<D, B>& b) {
+#pragma unroll
+    for (int k = 0; k < D / 16; ++k) multiply<false, T>(c, own.at(k), b.across(0, k), k > 0);
 }
 /// c [64, D] += p [64, rows of b] times b.
 template <class T, int D, int B>
 __device__ inline void multiply_words(float (&c)[D / 2], const unsigned (&p)[B / 16][4], const HeadTile<D, B>& b) {
 #pragma unroll
-    for (int k = 0; k < B / 16; ++k) multiply<T>(c, p[k], b.down(k));
+    for (int k = 0; k < B / 16; ++k) multiply<true, T>(c, p[k], b.down(k), 1);
 }
 /// Sums as a first factor, rounded to T.
 template <class T, int n>
@@ -82,6 +108,11 @@ struct Items {
     bool last_first;
 
     __device__ int count() const { return tiles * heads; }
+    /// Which a block takes in a round: in every other one the last block the first, so that all have the same to do.
+    __device__ static int of_round(int round) {
+        const int blocks = static_cast<int>(gridDim.x), block = static_cast<int>(blockIdx.x);
+        return round * blocks + (round % 2 ? blocks - 1 - block : block);
+    }
     __device__ Item at(int i, int rows) const {
         const int section = i / (tiles * heads_at_once), within = i - section * tiles * heads_at_once;
         const int left = heads - section * heads_at_once, width = left < heads_at_once ? left : heads_at_once;
@@ -97,6 +128,7 @@ struct Meeting {
     unsigned flags;
     static constexpr unsigned end = 1u << 31;
     __device__ bool ends() const { return flags & end; }
+    __device__ bool concerns_any() const { return flags & 0xff; }
     __device__ bool concerns(int group) const { return flags >> group & 1; }
     __device__ bool is_whole_for(int group) const { return flags >> (8 + group) & 1; }
     __device__ void add(int group, bool some, bool whole) {
@@ -104,17 +136,54 @@ struct Meeting {
     }
 };
 
-/// First and last key that some queries in a row see: those of the first of them and of the last, which neither begins
-/// nor ends before it.
+/// Sizes and masks in numbers that a multiprocessor is quick with.
+struct Sizes {
+    int B, Sq, Sk, H, G, K;
+    int later;  ///< how many keys stand before the first query
+    bool causal;
+    const std::int32_t* doc_start;
+    KeyPlaces places;
+
+    __device__ int begin(int b, int q) const { return doc_start ? places.before(doc_start[q * B + b]) : 0; }
+    __device__ int end(int q) const { return causal ? q + later + 1 : Sk; }
+    __device__ Sight sight(int b, int q) const { return q < Sq ? Sight{begin(b, q), end(q)} : Sight{0, 0}; }
+    /// Of what there is one for each head and query.
+    __device__ int number(int b, int head, int q) const { return (b * H + head) * Sq + q; }
+};
+inline Sizes sizes_of(const AttentionSpec& s) {
+    const auto small = [](std::int64_t x) { return static_cast<int>(x); };
+    return {small(s.B), small(s.Sq),        small(s.Sk), small(s.H),  small(s.G),
+            small(s.K), small(s.Sk - s.Sq), s.causal,    s.doc_start, problem_of(s).keys};
+}
+
+/// One that has come, and at which stage it lies.
+struct Arrived {
+    Meeting meeting;
+    int stage;
+};
+
+/// First and last key that queries [from, to) see: those of the first of them and of the last, which neither begins nor
+/// ends before it. Of none: nothing.
 struct Span {
-    int first_begin, last_begin, first_end, last_end;
-    __device__ Span(const Heads& n, std::int64_t b, std::int64_t from, std::int64_t to) {
-        const Sight first = sight(n, b, from), last = sight(n, b, (to < n.Sq ? to : n.Sq) - 1);
-        first_begin = first.first, last_begin = last.first, first_end = first.end, last_end = last.end;
+    int first_begin = INT32_MAX, last_begin = INT32_MAX, first_end = 0, last_end = 0;
+    Span() = default;
+    __device__ Span(const Sizes& n, int b, int from, int to) {
+        if (from >= n.Sq) return;
+        const int last = min(to, n.Sq) - 1;
+        first_begin = n.begin(b, from), last_begin = n.doc_start ? n.begin(b, last) : 0;
+        first_end = n.end(from), last_end = n.end(last);
     }
     __device__ bool meets(int begin, int end) const { return first_begin < end && last_end > begin; }
     __device__ bool all_see(int begin, int end) const { return last_begin <= begin && first_end >= end; }
 };
+
+constexpr unsigned most_shared_bytes = 227 * 1024;
+
+/// How many tiles met fit beside own rows; four do.
+constexpr int stages_of(unsigned own_bytes, unsigned met_bytes) {
+    const int fit = static_cast<int>((most_shared_bytes - 2048 - own_bytes) / met_bytes);
+    return fit < 4 ? fit : 4;
+}
 
 /// What a block's shared memory holds, in this order; addresses.
 template <class Op>
@@ -123,7 +192,7 @@ struct Memory {
                               meetings = numbers + Op::stages * Op::number_bytes,
                               barriers = meetings + Op::stages * static_cast<unsigned>(sizeof(Meeting)),
                               all = 1024 + barriers + 8 * 2 * (Op::slots + Op::stages);
-    static_assert(Op::number_bytes % 8 == 0 && all <= 227 * 1024, "more than a block may have");
+    static_assert(Op::number_bytes % 8 == 0 && all <= most_shared_bytes, "more than a block may have");
 
     unsigned char* memory;
     unsigned begin;
@@ -176,8 +245,8 @@ __global__ void __launch_bounds__((1 + Op::groups) * group_threads, 1)
         give_up_registers<Op::groups == 2 ? 24 : 32>();
         if (threadIdx.x >= 32) return;
         const bool asks = threadIdx.x == 0;
-        for (int i = static_cast<int>(blockIdx.x); i < count; i += static_cast<int>(gridDim.x)) {
-            const Item item = args.items.at(i, Op::own_rows);
+        for (int round = 0; Items::of_round(round) < count; ++round) {
+            const Item item = args.items.at(Items::of_round(round), Op::own_rows);
             barrier_wait(memory.own_empty(slot.at), slot.parity ^ 1);
             if (asks) {
                 barrier_expect(memory.own_full(slot.at), Op::own_bytes);
@@ -210,18 +279,33 @@ __global__ void __launch_bounds__((1 + Op::groups) * group_threads, 1)
             if (threadIdx.x % 32 == 0) barrier_arrive(barrier);
         };
         const Member me;
-        for (int i = static_cast<int>(blockIdx.x); i < count; i += static_cast<int>(gridDim.x)) {
-            const Item item = args.items.at(i, Op::own_rows);
+        for (int round = 0; Items::of_round(round) < count; ++round) {
+            const Item item = args.items.at(Items::of_round(round), Op::own_rows);
             typename Op::State state(args, item, me);
             barrier_wait(memory.own_full(slot.at), slot.parity);
-            for (bool more = true; more; stage.next()) {
+            state.begin(memory, slot.at, me);
+            if constexpr (Op::held) over_for_copies(), release(memory.own_empty(slot.at));
+            const auto met = [&](int which) { release(memory.met_empty(which)); };
+            bool more = true, lags = false;  // behind a tile whose products are not all given yet
+            while (more) {
                 barrier_wait(memory.met_full(stage.at), stage.parity);
-                const Meeting meeting = memory.meeting(stage.at);
-                more = !meeting.ends();
-                if (meeting.concerns(me.group)) state.meet(args, me, memory, slot.at, stage.at, meeting);
-                release(memory.met_empty(stage.at));
+                __syncwarp();  // lane 0 has been on its own; products are of all
+                const Arrived arrived{memory.meeting(stage.at), stage.at};
+                stage.next();
+                if (!arrived.meeting.concerns(me.group)) {
+                    if (lags) state.last(memory, met), lags = false;  // its stage may be what the next tile waits for
+                    met(arrived.stage);
+                    more = !arrived.meeting.ends();
+                } else if constexpr (Op::lags) {
+                    if (lags)
+                        state.next(args, me, memory, arrived, met);
+                    else
+                        state.first(args, me, memory, arrived), lags = true;
+                } else {
+                    state.meet(args, me, memory, arrived, met);
+                }
             }
-            release(memory.own_empty(slot.at));
+            if constexpr (!Op::held) release(memory.own_empty(slot.at));
             slot.next();
             state.finish(args, item, me);
         }
@@ -230,19 +314,21 @@ __global__ void __launch_bounds__((1 + Op::groups) * group_threads, 1)
 
 /// f(head of the keys, meeting) for each tile of KEYS keys that own queries see.
 template <int GROUPS, int KEYS, class F>
-__device__ inline void walk_keys(const Heads& n, const Item& item, const F& f) {
-    const int head = item.head / static_cast<int>(n.H / n.G), rows = GROUPS * group_rows;
-    const Span all(n, item.b, item.first, item.first + rows);
-    for (int k0 = all.first_begin / KEYS * KEYS; k0 < all.last_end; k0 += KEYS) {
+__device__ inline void walk_keys(const Sizes& n, const Item& item, const F& f) {
+    Span spans[GROUPS];
+    int end = 0;
+#pragma unroll
+    for (int g = 0; g < GROUPS; ++g) {
+        const int q0 = item.first + g * group_rows;
+        spans[g] = Span(n, item.b, q0, q0 + group_rows);
+        end = max(end, spans[g].last_end);
+    }
+    const int head = item.head / (n.H / n.G);
+    for (int k0 = spans[0].first_begin / KEYS * KEYS; k0 < end; k0 += KEYS) {
         Meeting meeting{k0, 0};
 #pragma unroll
-        for (int g = 0; g < GROUPS; ++g) {
-            const int q0 = item.first + g * group_rows;
-            if (q0 >= n.Sq) continue;
-            const Span span(n, item.b, q0, q0 + group_rows);
-            meeting.add(g, span.meets(k0, k0 + KEYS), span.all_see(k0, k0 + KEYS));
-        }
-        if (meeting.flags) f(head, meeting);
+        for (int g = 0; g < GROUPS; ++g) meeting.add(g, spans[g].meets(k0, k0 + KEYS), spans[g].all_see(k0, k0 + KEYS));
+        if (meeting.concerns_any()) f(head, meeting);
     }
 }
 
@@ -258,8 +344,8 @@ __device__ inline float probability(float score, float unit, float shift) { retu
 
 /// Writes this lane's two rows of x [64, D], times a factor each, to rows `row` and row + 8 of a head that has so many.
 template <int D, class T>
-__device__ inline void store_rows(const Rows<T>& to, const Heads& n, std::int64_t b, std::int64_t head, int row,
-                                  std::int64_t rows, const float (&x)[D / 2], float by_first, float by_second) {
+__device__ inline void store_rows(const Rows<T>& to, const Heads& n, int b, int head, int row, int rows,
+                                  const float (&x)[D / 2], float by_first, float by_second) {
 #pragma unroll
     for (int r = 0; r < 2; ++r) {
         if (row + 8 * r >= rows) continue;
@@ -283,9 +369,7 @@ struct NoNumbers {
 struct HeadMap {
     CUtensorMap map;
     int width, first;  ///< of a sample's row; the column of its head 0
-    __device__ int column(const Heads& n, int b, int head) const {
-        return b * width + first + head * static_cast<int>(n.K);
-    }
+    __device__ int column(const Sizes& n, int b, int head) const { return b * width + first + head * n.K; }
 };
 inline HeadMap head_map(const AttentionSpec& s, const HeadRows<ConstTensor>& r, std::int64_t S, int rows) {
     const std::int64_t width = r.data.cols();

@@ -102,8 +102,9 @@ template <int but_for>
 __device__ inline void stores_read() {
     asm volatile("cp.async.bulk.wait_group.read %0;" ::"n"(but_for) : "memory");
 }
-/// What threads have written to shared memory is there for the copy engine.
-__device__ inline void written_for_copies() { asm volatile("fence.proxy.async.shared::cta;" ::: "memory"); }
+/// What threads have read and written of shared memory is over for the copy engine, which may take it or write it again.
+/// A barrier alone does not say so: it has been seen to fill a slot while a thread still read it.
+__device__ inline void over_for_copies() { asm volatile("fence.proxy.async.shared::cta;" ::: "memory"); }
 
 // Fragments of 8 x 8, four at once; a lane gives the address of one row.
 
@@ -200,27 +201,26 @@ __device__ inline void multiply(float (&c)[n], std::uint64_t a, std::uint64_t b,
 #undef TERA_MULTIPLY
 }
 
-/// c [64, width] += a [64, 16] b [16, width], a as a lane has it of sums, two elements in a word; the columns of b are
-/// neighbours.
-template <class T, int n>
-__device__ inline void multiply(float (&c)[n], const unsigned (&a)[4], std::uint64_t b) {
+/// The same with a as a lane has it of sums, two elements in a word.
+template <bool columns_are_neighbours, class T, int n>
+__device__ inline void multiply(float (&c)[n], const unsigned (&a)[4], std::uint64_t b, int add) {
     static_assert(n == 32 || n == 48 || n == 64);
     constexpr bool bf16 = std::is_same_v<T, __nv_bfloat16>;
-#define TERA_MULTIPLY(count, width, type, a_, b_, add_)                                                \
-    asm volatile(TERA_PRODUCT(width, type, TERA_NUMBERS_##count, add_, "{" a_ "}, " b_ ", p, 1, 1, 1") \
-                 : TERA_SUMS_##count(c)                                                                \
-                 : "r"(a[0]), "r"(a[1]), "r"(a[2]), "r"(a[3]), "l"(b), "n"(1))
-#define TERA_MULTIPLY_EITHER(count, width, a_, b_, add_)   \
-    if constexpr (bf16)                                    \
-        TERA_MULTIPLY(count, width, "bf16", a_, b_, add_); \
-    else                                                   \
-        TERA_MULTIPLY(count, width, "f16", a_, b_, add_)
+#define TERA_MULTIPLY(count, width, type, a_, b_, add_, turned_)                                              \
+    asm volatile(TERA_PRODUCT(width, type, TERA_NUMBERS_##count, add_, "{" a_ "}, " b_ ", p, 1, 1, " turned_) \
+                 : TERA_SUMS_##count(c)                                                                       \
+                 : "r"(a[0]), "r"(a[1]), "r"(a[2]), "r"(a[3]), "l"(b), "r"(add), "n"(columns_are_neighbours ? 1 : 0))
+#define TERA_MULTIPLY_EITHER(count, width, a_, b_, add_, turned_)   \
+    if constexpr (bf16)                                             \
+        TERA_MULTIPLY(count, width, "bf16", a_, b_, add_, turned_); \
+    else                                                            \
+        TERA_MULTIPLY(count, width, "f16", a_, b_, add_, turned_)
     if constexpr (n == 32) {
-        TERA_MULTIPLY_EITHER(32, "64", "%32, %33, %34, %35", "%36", "%37");
+        TERA_MULTIPLY_EITHER(32, "64", "%32, %33, %34, %35", "%36", "%37", "%38");
     } else if constexpr (n == 48) {
-        TERA_MULTIPLY_EITHER(48, "96", "%48, %49, %50, %51", "%52", "%53");
+        TERA_MULTIPLY_EITHER(48, "96", "%48, %49, %50, %51", "%52", "%53", "%54");
     } else {
-        TERA_MULTIPLY_EITHER(64, "128", "%64, %65, %66, %67", "%68", "%69");
+        TERA_MULTIPLY_EITHER(64, "128", "%64, %65, %66, %67", "%68", "%69", "%70");
     }
 #undef TERA_MULTIPLY_EITHER
 #undef TERA_MULTIPLY

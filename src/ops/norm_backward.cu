@@ -58,19 +58,20 @@ __global__ void __maxnreg__(registers) norm_backward_narrow(BackwardArgs<T, A> i
     const int i = static_cast<int>(threadIdx.x) * step, n = io.n, warps = static_cast<int>(blockDim.x) / 32;
     const std::int64_t hop = std::int64_t{gridDim.x} * R;
     const bool mine = i < n;
-    A sums[3][step] = {}, scale[step] = {}, next_mean[R], next_rstd[R];
-    const auto fetch_stats = [&](std::int64_t r0) {
-#pragma unroll
-        for (int q = 0; q < R; ++q) {
-            next_mean[q] = io.mean && r0 + q < io.rows ? io.mean[r0 + q] : A(0);
-            next_rstd[q] = r0 + q < io.rows ? io.rstd[r0 + q] : A(0);
-        }
+    A sums[3][step] = {}, scale[step] = {}, next_stat;
+    // A round's means and rstds, each by a lane of its own: what all lanes load goes to uniform registers, which the
+    // compiler waits for at once, not where it is used.
+    const int lane = static_cast<int>(threadIdx.x) % 32;
+    const A* const of_lane = (lane < R ? io.mean : lane < 2 * R ? io.rstd : nullptr);
+    const auto stat = [&](std::int64_t r0) {
+        const std::int64_t r = r0 + lane % R;
+        return of_lane && r < io.rows ? of_lane[r] : A(0);
     };
     RowRing<T, R, rounds_ahead> ring(memory, arrived, {io.dy, io.x, io.dx}, io.rows, n);
     std::int64_t r0 = std::int64_t{blockIdx.x} * R;
 #pragma unroll
     for (int slot = 0; slot < rounds_ahead; ++slot) ring.fetch(r0 + slot * hop, slot);
-    fetch_stats(r0);
+    next_stat = stat(r0);
     if (mine) {
         const Raw<T> weight = load_raw(io.w + i);
 #pragma unroll
@@ -83,10 +84,10 @@ __global__ void __maxnreg__(registers) norm_backward_narrow(BackwardArgs<T, A> i
         A mean[R], rstd[R], dot[R], sum[R];
 #pragma unroll
         for (int q = 0; q < R; ++q) {
-            mean[q] = next_mean[q];
-            rstd[q] = next_rstd[q];
+            mean[q] = __shfl_sync(0xffffffffu, next_stat, q);
+            rstd[q] = __shfl_sync(0xffffffffu, next_stat, R + q);
         }
-        fetch_stats(r0 + hop);
+        next_stat = stat(r0 + hop);
         ring.wait(slot, uses);
         Raw<T> dy[R], x[R], dx[R];
 #pragma unroll

@@ -38,6 +38,7 @@ class RowRing {
 #if __CUDA_ARCH__ >= 900
         if (threadIdx.x != 0 || rows <= 0) return;
         const unsigned bytes = static_cast<unsigned>(rows * n_) * sizeof(T), bar = shared(arrived_ + slot);
+        asm volatile("fence.proxy.async.shared::cta;" ::: "memory");  // the slot has been read
         asm volatile("mbarrier.arrive.expect_tx.shared::cta.b64 _, [%0], %1;" ::"r"(bar), "r"(inputs * bytes)
                      : "memory");
 #pragma unroll

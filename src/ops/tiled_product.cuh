@@ -217,7 +217,7 @@ __global__ void __launch_bounds__(threads, 1) __cluster_dims__(2, 1, 1)
             for (int part = 0; part < chunks; ++part, ++chunk) {
                 barrier_wait(of.ready(chunk), of.parity(chunk));
                 Op::behind(args, c, of.slot(chunk), place.column_tile, part);
-                written_for_copies();
+                over_for_copies();
                 barrier_arrive(of.done(chunk));
             }
             if constexpr (Op::columns_summed > 0) {

@@ -1,11 +1,8 @@
 // Every op on the GPU against its CPU twin, per dtype, sizes odd and even, sentinels around what is written.
 #include <array>
 
-#include "cuda/cuda_world.h"
+#include "cuda/cuda_ops.h"
 #include "ops/activation.h"
-#include "ops/attention.h"
-#include "ops/attention_cudnn.h"
-#include "ops/attention_mma.h"
 #include "ops/beside.h"
 #include "ops/convert.h"
 #include "ops/cross_entropy.h"
@@ -22,28 +19,8 @@ namespace {
 
 using namespace ops;
 
-class CudaOps : public testing::TestWithParam<DType> {
-  protected:
-    void SetUp() override { NEED_GPU(); }
-    void TearDown() override {
-        if (g_) g_->expect_sentinels();
-    }
-    CudaWorld& gpu() {
-        if (!g_) g_ = std::make_unique<CudaWorld>();
-        return *g_;
-    }
-    void expect_close(const std::string& what, ConstTensor on_gpu, ConstTensor on_cpu, double factor = 1) {
-        EXPECT_LT(worst(gpu().down(on_gpu), values(on_cpu)),
-                  factor * cuda_bound(on_cpu.dtype == DType::f32 ? GetParam() : on_cpu.dtype))
-            << what;
-    }
-    World w_;
-
-  private:
-    std::unique_ptr<CudaWorld> g_;
-};
-INSTANTIATE_TEST_SUITE_P(Types, CudaOps, testing::Values(DType::f64, DType::f32, DType::bf16, DType::f16),
-                         [](const auto& type_case) { return name_of(type_case.param); });
+class CudaOps : public CudaOpsTest {};
+INSTANTIATE_TEST_SUITE_P(Types, CudaOps, all_floats(), name_of_type);
 
 TEST_P(CudaOps, linear) {
     for (auto [T, N, K] : {std::array<std::int64_t, 3>{64, 128, 96},
@@ -375,106 +352,6 @@ TEST_P(CudaOps, cross_entropy) {
         EXPECT_EQ(a[1], 2 * static_cast<double>(rows) - 3);
         cross_entropy(gpu().ctx.temp, gloss, gpu().up(z), gl, nullptr, 0);
         EXPECT_LT(worst(gpu().down(gloss), values(loss)), acc == DType::f64 ? 1e-12 : 1e-5) << "without gradient";
-    }
-}
-
-struct Case {
-    std::int64_t B, Sq, Sk, H, G, K;
-    bool causal, documents;
-    double dropout;
-};
-
-TEST_P(CudaOps, attention) {
-    for (Case s : {Case{2, 128, 128, 4, 2, 64, true, false, 0}, Case{1, 100, 100, 3, 3, 128, true, false, 0},
-                   Case{2, 96, 96, 4, 4, 96, false, false, 0}, Case{2, 64, 64, 4, 2, 64, true, true, 0},
-                   Case{2, 33, 33, 2, 1, 8, true, false, 0}, Case{2, 40, 40, 2, 2, 24, true, false, 0.3},
-                   Case{1, 5, 37, 2, 2, 64, true, false, 0}, Case{2, 64, 32, 4, 2, 64, false, false, 0},
-                   Case{2, 32, 64, 4, 2, 64, false, false, 0},
-                   // Several tiles of our own kernels, with what cuDNN's cannot do.
-                   Case{2, 200, 200, 4, 2, 64, true, true, 0.1}, Case{1, 150, 150, 4, 1, 128, true, true, 0.2},
-                   Case{2, 131, 131, 3, 3, 96, false, false, 0.1}, Case{1, 70, 150, 2, 2, 40, true, true, 0.5},
-                   Case{1, 129, 66, 2, 1, 128, false, false, 0.1}, Case{1, 65, 65, 2, 2, 64, false, true, 0.3},
-                   Case{2, 77, 77, 6, 2, 96, true, true, 0.2},
-                   // Wide heads, in smaller tiles.
-                   Case{1, 75, 75, 4, 2, 160, true, true, 0.1}, Case{2, 67, 67, 2, 2, 136, false, true, 0},
-                   Case{1, 131, 131, 3, 1, 192, true, false, 0.2}, Case{2, 70, 99, 2, 2, 192, true, true, 0},
-                   Case{2, 97, 97, 4, 1, 256, true, true, 0.1}, Case{1, 129, 65, 2, 2, 256, false, false, 0.3},
-                   Case{1, 40, 130, 2, 1, 248, true, false, 0.1},
-                   // Wide heads as cuDNN takes them.
-                   Case{2, 128, 128, 4, 2, 160, true, false, 0}, Case{1, 100, 100, 2, 2, 192, true, false, 0},
-                   Case{2, 130, 130, 2, 1, 256, true, false, 0}, Case{1, 96, 96, 2, 2, 256, false, false, 0},
-                   Case{1, 64, 64, 2, 1, 192, false, false, 0}}) {
-        std::int64_t width = (s.H + 2 * s.G) * s.K, kv = s.G * s.K;
-        Tensor q = w_.random(GetParam(), {s.Sq * s.B, width}), kvs = w_.random(GetParam(), {s.Sk * s.B, 2 * kv}),
-               d_o = w_.random(GetParam(), {s.Sq * s.B, s.H * s.K});
-        Tensor gq = gpu().up(q), gkv = gpu().up(kvs), gdo = gpu().up(d_o);
-        AttentionSpec spec{.B = s.B,
-                           .Sq = s.Sq,
-                           .Sk = s.Sk,
-                           .H = s.H,
-                           .G = s.G,
-                           .K = s.K,
-                           .scale = 1 / std::sqrt(static_cast<double>(s.K)),
-                           .causal = s.causal};
-        std::vector<std::int32_t> starts;
-        for (std::int64_t t = 0; t < s.Sq * s.B; ++t)
-            starts.push_back(static_cast<std::int32_t>(t / s.B >= 20 + t % s.B ? 20 + t % s.B : 0));
-        std::vector<std::int64_t> samples{4, 5};
-        spec.dropout = s.dropout, spec.site = {1, 2, 1}, spec.sample = samples.data();
-        if (s.documents) spec.doc_start = starts.data();
-        AttentionSpec gspec = spec;
-        gspec.sample = gpu().up(samples);
-        if (s.documents) gspec.doc_start = gpu().up(starts);
-        ConstTensor cq = q, ck = kvs, dq_ = gq, dk_ = gkv;
-        AttentionOut co = attention(w_.ctx.temp, spec, {cq, 0}, {ck, 0}, {ck, kv}),
-                     go = attention(gpu().ctx.temp, gspec, {dq_, 0}, {dk_, 0}, {dk_, kv});
-        std::string what = cat("S ", s.Sq, " heads ", s.H, "/", s.G, " K ", s.K, s.causal ? " causal" : "",
-                               s.documents ? " documents" : "", s.dropout > 0 ? " dropout" : "");
-        expect_close(what + " o", go.o, co.o);
-        expect_close(what + " lse", go.lse, co.lse);
-        Tensor dq = w_.zeros(GetParam(), q.shape), dkv = w_.zeros(GetParam(), kvs.shape), gdq = gpu().up(dq),
-               gdkv = gpu().up(dkv);
-        attention_backward(w_.ctx.temp, spec, {{dq, 0}, {dkv, 0}, {dkv, kv}}, d_o, {cq, 0}, {ck, 0}, {ck, kv}, co);
-        attention_backward(gpu().ctx.temp, gspec, {{gdq, 0}, {gdkv, 0}, {gdkv, kv}}, gdo, {dq_, 0}, {dk_, 0}, {dk_, kv},
-                           go);
-        expect_close(what + " dq", gdq, dq);
-        expect_close(what + " dkv", gdkv, dkv);
-    }
-}
-
-TEST_P(CudaOps, heads_that_matrix_units_take) {
-    const bool half = size_of(GetParam()) == 2;
-    for (std::int64_t K : {8, 64, 96, 100, 128, 136, 160, 192, 256, 264}) {
-        const AttentionSpec spec{.B = 1, .Sq = 9, .Sk = 9, .H = 1, .G = 1, .K = K, .scale = 1};
-        const ConstTensor qkv = gpu().up(w_.random(GetParam(), {9, K}));
-        const AttentionOut out{gpu().up(w_.zeros(GetParam(), {9, K})),
-                               gpu().up(w_.zeros(acc_dtype(GetParam()), {1, 1, 9}))};
-        EXPECT_EQ(cuda::mma_attention(gpu().ctx.temp, spec, out, {qkv, 0}, {qkv, 0}, {qkv, 0}),
-                  half && K % 8 == 0 && K <= 256)
-            << K;
-    }
-}
-
-TEST_P(CudaOps, heads_that_cudnn_takes) {
-    if (!cuda::has_cudnn_attention()) GTEST_SKIP() << "this program was built without cuDNN";
-    const bool half = size_of(GetParam()) == 2;
-    for (std::int64_t K : {8, 64, 96, 128, 160, 192, 256, 264}) {
-        const AttentionSpec spec{.B = 1, .Sq = 128, .Sk = 128, .H = 2, .G = 2, .K = K, .scale = 0.1};
-        const Tensor qkv = gpu().up(w_.random(GetParam(), {128, 6 * K})),
-                     d = gpu().up(w_.random(GetParam(), qkv.shape)),
-                     d_o = gpu().up(w_.random(GetParam(), {128, 2 * K}));
-        const ConstTensor in = qkv;
-        const AttentionOut out{gpu().up(w_.zeros(GetParam(), {128, 2 * K})),
-                               gpu().up(w_.zeros(acc_dtype(GetParam()), {1, 2, 128}))};
-        const Exec& exec = gpu().ctx.temp;
-        const bool forward = cuda::cudnn_attention(exec, spec, out, {in, 0}, {in, 2 * K}, {in, 4 * K}),
-                   backward = cuda::cudnn_attention_backward(exec, spec, {{d, 0}, {d, 2 * K}, {d, 4 * K}}, d_o, {in, 0},
-                                                             {in, 2 * K}, {in, 4 * K}, out);
-        if (K > 128 && K <= 256 && half)  // it depends on the library's version
-            std::printf("cuDNN, heads of %d: forward %s, backward %s\n", static_cast<int>(K), forward ? "yes" : "no",
-                        backward ? "yes" : "no");
-        else
-            EXPECT_TRUE(forward == (half && K <= 256) && backward == forward) << K;
     }
 }
 

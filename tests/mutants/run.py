@@ -259,7 +259,7 @@ MUTANTS = [
     ("src/ops/beside.cpp", "TERA_CUDA(cudaStreamWaitEvent(gpu.stream, side.end, 0));", "", "test_cuda_soft", "*products_beside*/bf16"),
     ("src/core/cuda/upload_slots.cpp", "TERA_CUDA(cudaStreamWaitEvent(parts_->copying, slot.used, 0));", "", "test_cuda_soft", "CudaUploadSlots*"),
     ("src/core/cuda/upload_slots.cpp", "TERA_CUDA(cudaStreamWaitEvent(parts_->gpu.stream, slot.copied, 0));", "", "test_cuda_soft", "CudaUploadSlots*"),
-    ("src/ops/tiled_product.cuh", "                written_for_copies();\n", "", "test_cuda_soft", "Sizes/GatedProducts.backward/777*"),
+    ("src/ops/tiled_product.cuh", "                over_for_copies();\n", "", "test_cuda_soft", "Sizes/GatedProducts.backward/777*"),
     ("src/ops/tiled_product.cuh", "                stores_read<Op::lag>();\n", "", "test_cuda_soft", "Sizes/GatedProducts.backward/777*"),
     ("src/ops/tiled_product.cuh", "                    products_wait<1>();\n", "", "test_cuda_soft", "Sizes/GatedProducts.*/777*"),
     ("src/ops/tiled_product.cuh", "            products_wait<0>();\n", "", "test_cuda_soft", "Sizes/GatedProducts.*/777*"),

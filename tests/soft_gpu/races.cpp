@@ -59,6 +59,13 @@ bool RaceWatch::comes_after(const Event& e, const Toucher& who) {
     return seen >= e.time;
 }
 
+/// What threads read or wrote is over for the copy engine only behind a fence, whoever made it.
+bool RaceWatch::lacks_fence(const Event& e, const Toucher& who) {
+    if (!who.copy_engine || (e.kind & by_engine)) return false;
+    const Time of_lane = who.lane_knows ? who.lane_knows->fenced[e.agent] : Time{0};
+    return std::max(who.knows.fenced[e.agent], of_lane) < e.time;
+}
+
 RaceWatch::Race RaceWatch::touch_cell(Cell& cell, std::size_t offset, Access access, const Toucher& who) {
     const auto race = [&](const Event& other, const char* what) {
         return Race{true, offset, what, other.agent, other.lane};
@@ -67,10 +74,7 @@ RaceWatch::Race RaceWatch::touch_cell(Cell& cell, std::size_t offset, Access acc
         const bool both_atomic = access == Access::atomic && (cell.write.kind & by_atomic);
         if (!both_atomic && !comes_after(cell.write, who))
             return race(cell.write, access == Access::read ? "read of what is being written" : "write over a write");
-        const Time fenced = std::max(who.knows.fenced[cell.write.agent],
-                                     who.lane_knows ? who.lane_knows->fenced[cell.write.agent] : Time{0});
-        if (who.copy_engine && access != Access::atomic && !(cell.write.kind & (by_engine | by_atomic)) &&
-            fenced < cell.write.time)
+        if (access != Access::atomic && !(cell.write.kind & by_atomic) && lacks_fence(cell.write, who))
             return race(cell.write, "the copy engine is where something was written without a fence for it");
     }
     const int kind = (access == Access::atomic ? by_atomic : 0) | (who.copy_engine ? by_engine : 0);
@@ -80,11 +84,16 @@ RaceWatch::Race RaceWatch::touch_cell(Cell& cell, std::size_t offset, Access acc
         if (!remember_read(cell, mine, who)) more_reads_[&cell].push_back(mine);
         return {};
     }
+    const auto trouble_with = [&](const Event& read) -> const char* {
+        if (!comes_after(read, who)) return "write over what is being read";
+        return lacks_fence(read, who) ? "the copy engine writes over what was read without a fence for it" : nullptr;
+    };
     for (const Event& r : cell.reads)
-        if (r.there() && !comes_after(r, who)) return race(r, "write over what is being read");
+        if (r.there())
+            if (const char* what = trouble_with(r)) return race(r, what);
     if (const auto more = more_reads_.find(&cell); more != more_reads_.end()) {
         for (const Event& r : more->second)
-            if (!comes_after(r, who)) return race(r, "write over what is being read");
+            if (const char* what = trouble_with(r)) return race(r, what);
         more_reads_.erase(more);
     }
     cell.write = mine;

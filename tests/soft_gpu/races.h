@@ -23,8 +23,8 @@ using Time = std::uint32_t;
 enum class Engine : unsigned { copies = 1, stores, products, loads };
 constexpr unsigned load_engines = 6, agents_of_warp = 4 + load_engines;
 
-/// What an agent knows of all agents: up to when it has seen them; and of what is written by threads, up to when it is
-/// there for the copy engine too.
+/// What an agent knows of all agents: up to when it has seen them; and up to when what their threads read and wrote is
+/// over for the copy engine too.
 struct Clock {
     std::vector<Time> seen, fenced;
 
@@ -71,7 +71,7 @@ class RaceWatch {
         Time time = 0;
         std::uint16_t agent = 0;
         std::int8_t lane = Toucher::nobody;
-        std::uint8_t kind = 0;  ///< of a write: by an atomic operation, by the copy engine
+        std::uint8_t kind = 0;  ///< by an atomic operation, by the copy engine
         bool there() const { return time != 0; }
     };
     struct Cell {
@@ -85,6 +85,7 @@ class RaceWatch {
     static constexpr std::int8_t several = -2;  ///< lanes of a warp, at the same time
 
     static bool comes_after(const Event& e, const Toucher& who);
+    static bool lacks_fence(const Event& e, const Toucher& who);
     void split(std::size_t piece);
     Race touch_cell(Cell& cell, std::size_t offset, Access access, const Toucher& who);
     static bool remember_read(Cell& cell, const Event& mine, const Toucher& who);

@@ -46,7 +46,7 @@ struct Shared {
             for (int i = 0; i < boxes; ++i) barrier_init(full_at(i), 1);
             barrier_init(empty_at(), 32);
         }
-        written_for_copies();
+        over_for_copies();
         __syncthreads();
     }
     __device__ void fetch(const CUtensorMap& from, int box, int to, int barrier) {
@@ -170,26 +170,32 @@ __global__ void wait_for_bytes(const __grid_constant__ CUtensorMap matrix, Numbe
 }
 bool more_bytes_than_come(bool wrong) { return brings(wait_for_bytes, wrong); }
 
-/// One slot for two boxes: the second may come when the first has been read.
-__global__ void use_slot_again(const __grid_constant__ CUtensorMap matrix, Number* out, bool wrong) {
+/// One slot for two boxes: the second may come when the first has been read, and the copy engine knows it.
+__device__ void use_slot_again(const CUtensorMap& matrix, Number* out, bool waits, bool fences) {
     __shared__ Shared shared;
     shared.begin();
     if (thread() == 0) {
         shared.fetch(matrix, 0, 0, 0);
-        if (wrong)
-            barrier_wait(shared.full_at(0), 0);
-        else
-            barrier_wait(shared.empty_at(), 0);
+        barrier_wait(waits ? shared.empty_at() : shared.full_at(0), 0);
         shared.fetch(matrix, 1, 0, 1);
     } else if (thread() >= 32) {
         barrier_wait(shared.full_at(0), 0);
         shared.show(out, 0);
+        if (fences) over_for_copies();
         barrier_arrive(shared.empty_at());
         barrier_wait(shared.full_at(1), 0);
         shared.show(out, 0);
     }
 }
-bool slot_filled_before_it_was_empty(bool wrong) { return brings(use_slot_again, wrong, 1); }
+__global__ void use_slot_too_early(const __grid_constant__ CUtensorMap matrix, Number* out, bool wrong) {
+    use_slot_again(matrix, out, !wrong, true);
+}
+bool slot_filled_before_it_was_empty(bool wrong) { return brings(use_slot_too_early, wrong, 1); }
+
+__global__ void use_slot_unfenced(const __grid_constant__ CUtensorMap matrix, Number* out, bool wrong) {
+    use_slot_again(matrix, out, true, !wrong);
+}
+bool slot_filled_over_what_was_not_fenced(bool wrong) { return brings(use_slot_unfenced, wrong, 1); }
 
 /// By a barrier of its own: made for so many arrivals, or not at all.
 __device__ void read_by(const CUtensorMap& matrix, Number* out, int made_for, int more_arrivals) {
@@ -267,10 +273,10 @@ struct BoxToTake {
 __global__ void store_box_after(const __grid_constant__ CUtensorMap matrix, bool fence, bool meet) {
     __shared__ BoxToTake shared;
     shared.fill(0);
-    written_for_copies();
+    over_for_copies();
     __syncthreads();
     shared.fill(1);
-    if (fence) written_for_copies();
+    if (fence) over_for_copies();
     if (meet) __syncthreads();
     if (thread() == 0) {
         store_box(matrix, shared.at(), 0, 0);
@@ -291,7 +297,7 @@ bool box_taken_without_a_barrier(bool wrong) { return stores(true, !wrong); }
 __global__ void overwrite_stored(const __grid_constant__ CUtensorMap matrix, Number*, bool wrong) {
     __shared__ BoxToTake shared;
     shared.fill(1);
-    written_for_copies();
+    over_for_copies();
     __syncthreads();
     if (thread() == 0) {
         store_box(matrix, shared.at(), 0, 0);
@@ -309,7 +315,7 @@ __global__ void overwrite_last_stored(const __grid_constant__ CUtensorMap matrix
     __shared__ BoxToTake first, second;
     first.fill(0);
     second.fill(1);
-    written_for_copies();
+    over_for_copies();
     __syncthreads();
     if (thread() == 0) {
         store_box(matrix, first.at(), 0, 0);
@@ -339,6 +345,7 @@ std::vector<Plant> plants_of_copies() {
             {"phase_that_never_ends", phase_that_never_ends, "nobody can go on"},
             {"more_bytes_than_come", more_bytes_than_come, "nobody can go on"},
             {"slot_filled_before_it_was_empty", slot_filled_before_it_was_empty, "a race"},
+            {"slot_filled_over_what_was_not_fenced", slot_filled_over_what_was_not_fenced, "without a fence"},
             {"more_arrivals_than_made_for", more_arrivals_than_made_for, "more arrivals"},
             {"barrier_that_nobody_made", barrier_that_nobody_made, "nobody has made"},
             {"box_for_two_blocks_read_before_it_came", box_for_two_blocks_read_before_it_came, "a race"},

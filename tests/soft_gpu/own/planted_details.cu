@@ -41,7 +41,7 @@ struct Shared {
     __device__ void begin() {
         if (thread() == 0)
             for (int i = 0; i < 2; ++i) barrier_init(full_at(i), 1);
-        written_for_copies();
+        over_for_copies();
         __syncthreads();
     }
     __device__ void fetch(const CUtensorMap& from, int i) {
@@ -79,7 +79,7 @@ __global__ void init_without_meeting(const __grid_constant__ CUtensorMap matrix,
     __shared__ Shared shared;
     if (thread() == 0) {
         barrier_init(shared.full_at(0), 1);
-        written_for_copies();
+        over_for_copies();
     }
     if (!wrong) __syncthreads();
     if (thread() == 32) shared.fetch(matrix, 0);
@@ -170,7 +170,7 @@ __global__ void write_then_load(const __grid_constant__ CUtensorMap matrix, Numb
     __shared__ Shared shared;
     shared.begin();
     for (int k = thread(); k < box_size; k += 32) shared.slot[0][k] = 1;
-    if (!wrong) written_for_copies();
+    if (!wrong) over_for_copies();
     __syncthreads();
     if (thread() == 0) shared.fetch(matrix, 0);
     barrier_wait(shared.full_at(0), 0);
@@ -200,7 +200,7 @@ __global__ void copy_then_store(const __grid_constant__ CUtensorMap matrix, cons
         __pipeline_memcpy_async(box + (i * 32 + thread()) * 4, from + (i * 32 + thread()) * 4, 16);
     __pipeline_commit();
     __pipeline_wait_prior(0);
-    if (!wrong) written_for_copies();
+    if (!wrong) over_for_copies();
     __syncthreads();
     if (thread() == 0) {
         store_box(matrix, shared_address(box), 0, 0);

@@ -62,7 +62,7 @@ __global__ void product_of(const __grid_constant__ CUtensorMap a, const __grid_c
     extern __shared__ unsigned char memory[];
     Factors f(memory);
     if (thread() == 0) barrier_init(f.barrier, 1);
-    written_for_copies();
+    over_for_copies();
     __syncthreads();
     if (thread() == 0) {
         barrier_expect(f.barrier, a_bytes + b_bytes);
@@ -127,7 +127,7 @@ __global__ void product_of_ones(float* out, bool fence, bool waits = true) {
     extern __shared__ unsigned char memory[];
     Factors f(memory);
     f.fill(one);
-    if (fence) written_for_copies();
+    if (fence) over_for_copies();
     __syncthreads();
     float c[64] = {};
     multiply_all<false>(c, f);
@@ -140,7 +140,7 @@ __global__ void two_products_of_ones(float* first, float* second) {
     extern __shared__ unsigned char memory[];
     Factors f(memory);
     f.fill(one);
-    written_for_copies();
+    over_for_copies();
     __syncthreads();
     float c[64] = {}, d[64] = {};
     multiply_all<false>(c, f);
