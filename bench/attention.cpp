@@ -2,8 +2,7 @@
 // settles as in a training step: causal, in documents of S/4 tokens on average, and with dropout 0.1. Ours are those
 // for Hopper's warp groups and those of warps; cuDNN has none whose dropout is a function of the place. TFLOP/s count
 // the products of causal attention once (2 forward, 5 backward), whatever the kernels do; of documents those of what
-// their tokens see. cuDNN is told of documents as sequences of different lengths ("ragged"), and what it computes is
-// compared with ours.
+// their tokens see; cuDNN is told of them as sequences of different lengths.
 //
 //   attention [--seconds T] [--f16] BATCHxSEQUENCExHEADS/KEY_HEADSxWIDTH ...
 #include <cstdio>
@@ -27,7 +26,6 @@
 #include "ops/attention_mma.h"
 #include "ops/attention_sm90.h"
 #include "ops/init.h"
-#include "ragged_attention.h"
 
 namespace {
 
@@ -110,63 +108,6 @@ void print(const char* what, const char* name, double forward, double backward, 
     std::fflush(stdout);
 }
 
-#if defined(TERA_WITH_CUDNN)
-std::vector<float> down(const Tensor& t) {
-    const auto n = static_cast<std::size_t>(t.numel());
-    std::vector<std::uint16_t> bits(n);
-    TERA_CUDA(cudaMemcpy(bits.data(), t.data, 2 * n, cudaMemcpyDeviceToHost));
-    std::vector<float> x(n);
-    for (std::size_t i = 0; i < n; ++i) {
-        const std::uint32_t word = static_cast<std::uint32_t>(bits[i]) << 16;
-        std::memcpy(&x[i], &word, sizeof word);
-    }
-    return x;
-}
-/// |a - b| / |b|
-double apart(const Tensor& a, const Tensor& b) {
-    const std::vector<float> x = down(a), y = down(b);
-    double difference = 0, size = 0;
-    for (std::size_t i = 0; i < x.size(); ++i) {
-        const double d = static_cast<double>(x[i]) - static_cast<double>(y[i]);
-        difference += d * d, size += static_cast<double>(y[i]) * static_cast<double>(y[i]);
-    }
-    return std::sqrt(difference / size);
-}
-
-/// cuDNN in documents, and ours on the same rows: all documents in one sample.
-void show_ragged(Bench& b, const Shape& s, const Documents& documents) {
-    const Exec& e = b.exec;
-    const std::int64_t T = s.S * s.B, wide = s.H * s.K, narrow = s.G * s.K;
-    const auto zeros = [&](std::int64_t width) { return e.tensor(b.dtype, {T, width}); };
-    bench::RaggedCudnn::Rows rows{b.random({T, wide}), b.random({T, narrow}), b.random({T, narrow}), zeros(wide),
-                                  b.random({T, wide}), zeros(wide),           zeros(narrow),         zeros(narrow)};
-    AttentionSpec spec{
-        .B = 1, .Sq = T, .Sk = T, .H = s.H, .G = s.G, .K = s.K, .scale = 1 / std::sqrt(static_cast<double>(s.K))};
-    bench::RaggedCudnn cudnn(e, spec, documents.lengths, rows);
-    if (!cudnn.forward() || !cudnn.backward()) {
-        std::printf("  documents cuDNN ragged not there: %s\n", cudnn.why().c_str());
-        return;
-    }
-    const double forward = b.ms([&] { cudnn.forward(); }), backward = b.ms([&] { cudnn.backward(); });
-    print("documents", "cuDNN ragged", forward, backward, documents.seen * static_cast<double>(wide));
-    if (b.dtype != DType::bf16) return;
-    std::vector<std::int32_t> starts;
-    for (const std::int32_t n : documents.lengths)
-        starts.insert(starts.end(), n, static_cast<std::int32_t>(starts.size()));
-    spec.doc_start = b.up(starts, DType::i32);
-    const AttentionOut out{zeros(wide), e.tensor(DType::f32, {1, s.H, T})};
-    const Tensor dq = zeros(wide), dk = zeros(narrow), dv = zeros(narrow);
-    const HeadRows<ConstTensor> q{rows.q, 0}, k{rows.k, 0}, v{rows.v, 0};
-    if (!cuda::sm90_attention(e, spec, out, q, k, v)) return;
-    cuda::sm90_attention_backward(e, spec, {{dq, 0}, {dk, 0}, {dv, 0}}, rows.d_o, q, k, v, out);
-    b.gpu.synchronize();
-    std::printf("            cuDNN and ours are apart by |a - b| / |b|: o %.1e, dq %.1e, dk %.1e, dv %.1e\n",
-                apart(rows.o, out.o), apart(rows.dq, dq), apart(rows.dk, dk), apart(rows.dv, dv));
-}
-#else
-void show_ragged(Bench&, const Shape&, const Documents&) {}
-#endif
-
 void run(Bench& b, const Shape& s) {
     const Exec& e = b.exec;
     b.arena.reset();
@@ -182,6 +123,9 @@ void run(Bench& b, const Shape& s) {
         .B = s.B, .Sq = s.S, .Sk = s.S, .H = s.H, .G = s.G, .K = s.K, .scale = 1 / std::sqrt(static_cast<double>(s.K))};
     AttentionSpec in_documents = causal, dropped = causal;
     in_documents.doc_start = b.up(documents.starts, DType::i32);
+    std::vector<std::int32_t> list;
+    in_documents.documents = list_documents(documents.starts.data(), s.S, s.B, list);
+    in_documents.documents.rows = b.up(list, DType::i32);
     dropped.dropout = 0.1, dropped.site = {1, 2, 3}, dropped.sample = b.up(samples, DType::i64);
     const HeadRows<ConstTensor> q{qkv, 0}, k{qkv, s.H * s.K}, v{qkv, (s.H + s.G) * s.K};
     const AttentionGrads grads{{d_qkv, 0}, {d_qkv, s.H * s.K}, {d_qkv, (s.H + s.G) * s.K}};
@@ -203,7 +147,6 @@ void run(Bench& b, const Shape& s) {
     };
     show("causal", causal, seen);
     show("documents", in_documents, documents.seen);
-    show_ragged(b, s, documents);
     show("dropout", dropped, seen);
 }
 

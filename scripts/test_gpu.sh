@@ -64,18 +64,19 @@ stage_failures() {
 }
 
 # racecheck ends with an error of its own in cuBLASLt's kernels; initcheck does not see what is stored by the GPU's
-# copy engine, and calls every read of it uninitialised; documents of 20,000 tokens take racecheck many minutes,
-# and are there in shorter ones.
+# copy engine, and calls every read of it uninitialised; documents of 20,000 tokens and many items of attention take
+# racecheck many minutes, and are there in shorter ones.
 stage_sanitizers() {
     command -v compute-sanitizer >/dev/null || { echo "compute-sanitizer is not there; it comes with the CUDA toolkit"; return 1; }
     local products='*linear*:*products*:*search*:*Decoder*:*decoder*:*GemmTiles*:*Products.*ward/*'
-    local attention='*attention*/bf16:*attention*/f16:*heads_that*:*LongAttention*:*DeterministicAttention*'
+    local attention='*CudaAttention*:*LongAttention*:*DeterministicAttention*:*attention*/bf16:*attention*/f16'
+    local many='*LongAttention*/long_documents:*with_many_items*:*many_documents*'
     local tool filter shards failed=0 running=()
     for tool in memcheck racecheck initcheck; do  # side by side: they are slow on the host
         shards=4
         case $tool in
             memcheck) filter='*' ;;
-            racecheck) filter="-$products:*LongAttention*/long_documents"; shards=8 ;;
+            racecheck) filter="-$products:$many"; shards=8 ;;
             initcheck) filter="-$products:$attention:*GatedProducts*:*PlainProducts*" ;;
         esac
         sharded $shards "$logs/$tool" compute-sanitizer --tool $tool --kernel-regex kns=tera --error-exitcode 1 \

@@ -99,7 +99,12 @@ void add_machine_fields(FieldList& list) {
 }
 
 void add_kernel_fields(FieldList& list) {
+    using C = RunConfig;
     list.group("kernel choices");
+    list.add(
+        "enable-cuda-graph", &C::enable_cuda_graph,
+        "record forward and backward of a micro-batch once, and then give them to the GPU as a whole: faster where "
+        "kernels are short (one rank, no documents apart, --timing-log-level below 2)");
     list.unbound(FlagStatus::inert, "it chooses between kernels of the same maths; the program chooses its own",
                  {{"transformer-impl", "s{local|transformer_engine}=transformer_engine"},
                   {"attention-backend", "s{flash|fused|unfused|local|auto}=auto"},
@@ -115,7 +120,6 @@ void add_kernel_fields(FieldList& list) {
                   {"no-clone-scatter-output-in-embedding", "F clone_scatter_output_in_embedding"},
                   {"use-mcore-models", "T"},
                   {"use-legacy-models", "T"},
-                  {"enable-cuda-graph", "T"},
                   {"cuda-graph-warmup-steps", "i=3"},
                   {"external-cuda-graph", "T"},
                   {"cuda-graph-scope", "s{full|attn}=full"},

@@ -107,6 +107,7 @@ struct RunConfig {
     int64_t seed = 1234;
     bool data_parallel_random_init = false;
     bool deterministic_mode = false;
+    bool enable_cuda_graph = false;
 
     // ---- initial weights --------------------------------------------------------------------------------------------
     double init_method_std = 0.02;

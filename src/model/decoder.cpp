@@ -76,6 +76,7 @@ BlockInput Decoder::block_input(const Ctx& ctx, const MicroBatch& batch, bool dr
                   .B = batch.B,
                   .positions = batch.positions,
                   .doc_start = batch.doc_start,
+                  .documents = batch.documents,
                   .sample = batch.sample,
                   .seed = seed_,
                   .dropout = dropout};

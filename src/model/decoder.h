@@ -35,6 +35,7 @@ struct MicroBatch {
     const std::int64_t* sample = nullptr;     ///< [B] global sample numbers, for dropout; may be null without dropout
     std::int64_t length = 0;                  ///< of the whole sequence, where these are S positions of it; 0: S
     ops::SequencePiece place = {};            ///< which of them
+    ops::DocumentList documents = {};         ///< what doc_start says as a list, if there is one
 };
 
 struct LossSum {

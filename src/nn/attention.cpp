@@ -62,7 +62,10 @@ ops::AttentionSpec Attention::core_spec(const BlockInput& in, const SequenceRun&
                             .G = kv_heads_,
                             .K = c.head_dim,
                             .scale = 1.0 / std::sqrt(static_cast<double>(c.head_dim))};
-    if (in.doc_start) spec.doc_start = in.doc_start + run.first_row * in.B;
+    if (in.doc_start) {
+        spec.doc_start = in.doc_start + run.first_row * in.B;
+        spec.documents = in.documents;
+    }
     if (in.dropout) {
         spec.dropout = c.attention_dropout;
         spec.sample = in.sample;

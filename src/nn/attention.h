@@ -17,6 +17,7 @@ struct BlockInput {
     std::int64_t S = 0, B = 0;
     const std::int32_t* positions = nullptr;  ///< [S,B]
     const std::int32_t* doc_start = nullptr;  ///< [S,B] or null
+    ops::DocumentList documents = {};         ///< the same as a list, if there is one
     const std::int64_t* sample = nullptr;     ///< [B], with dropout
     const ops::RopeTable* rope = nullptr;     ///< null: no rotary positions
     std::uint64_t seed = 0;

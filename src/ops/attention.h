@@ -13,6 +13,7 @@
 
 #include "core/exec.h"
 #include "core/rng.h"
+#include "ops/document_list.h"
 #include "ops/sequence_piece.h"
 
 namespace tera::ops {
@@ -29,6 +30,7 @@ struct AttentionSpec {
     double scale;
     bool causal = true;
     const std::int32_t* doc_start = nullptr;  ///< [Sq,B], positions in the whole; null: 0
+    DocumentList documents = {};              ///< the same as a list, where there is one and these are whole sequences
     double dropout = 0;
     DropoutSite site = {};
     const std::int64_t* sample = nullptr;  ///< [B], only with dropout

@@ -10,6 +10,7 @@
 #include <tuple>
 
 #include "core/cuda/time_in_turns.h"
+#include "ops/attention_documents.h"
 
 namespace tera::ops::cuda {
 namespace {
@@ -18,14 +19,44 @@ namespace fe = cudnn_frontend;
 using Attributes = fe::graph::Tensor_attributes;
 using Graph = fe::graph::Graph;
 
-enum Uid : std::int64_t { uid_q = 1, uid_k, uid_v, uid_o, uid_stats, uid_do, uid_dq, uid_dk, uid_dv };
+enum Uid : std::int64_t {
+    uid_q = 1,
+    uid_k,
+    uid_v,
+    uid_o,
+    uid_stats,
+    uid_do,
+    uid_dq,
+    uid_dk,
+    uid_dv,
+    uid_lengths,
+    uid_starts  ///< of documents; starts in rows of the first width, the second ...
+};
 
-/// Everything a plan depends on: sizes, row widths, dtype, causal, scale, backward, deterministic.
-using Key = std::tuple<std::array<std::int64_t, 6>, std::array<std::int64_t, 7>, DType, bool, double, bool, bool>;
+/// Documents are sequences of their own to the library. A plan is made for so many of such lengths or less: for powers
+/// of two, so that there are few.
+struct Ragged {
+    std::int64_t documents = 0, longest = 0;
+    explicit operator bool() const { return documents > 0; }
+    auto operator<=>(const Ragged&) const = default;
+};
+Ragged ragged(const AttentionSpec& s) {
+    if (!s.doc_start) return {};
+    const auto rounded = [](std::int64_t n, std::int64_t least) {
+        while (least < n) least *= 2;
+        return least;
+    };
+    return {rounded(s.documents.count, 4), std::min(s.Sq, rounded(s.documents.longest, 128))};
+}
+
+/// Everything a plan depends on: sizes, row widths, dtype, causal, scale, backward, deterministic, documents.
+using Key =
+    std::tuple<std::array<std::int64_t, 6>, std::array<std::int64_t, 7>, DType, bool, double, bool, bool, Ragged>;
 
 /// A graph and which of its plans is used: the library's choice until they were timed.
 struct Planned {
     std::shared_ptr<Graph> graph;
+    RowKinds kinds;  ///< in which documents begin
     std::int64_t fastest = -1;
     bool refused = false;  ///< by the library: this GPU or this version of it has no kernel for it
 };
@@ -67,27 +98,18 @@ bool takes_too_much(const Gpu& gpu, const AttentionSpec& s) {
     return gpu.deterministic && deterministic_bytes(s) > std::int64_t{8} << 30;
 }
 
-bool applies(const AttentionSpec& s, DType dtype) {
-    return (dtype == DType::bf16 || dtype == DType::f16) && s.dropout == 0 && !s.doc_start && s.K % 8 == 0 &&
-           s.K <= 256 && (s.Sq == s.Sk || !s.causal);
+bool applies(const Gpu& gpu, const AttentionSpec& s, DType dtype) {
+    if ((dtype != DType::bf16 && dtype != DType::f16) || s.dropout != 0) return false;
+    if (!s.doc_start) return s.K % 8 == 0 && s.K <= 256 && (s.Sq == s.Sk || !s.causal);
+    // Of documents the library is asked where it is the faster one, and where its memory does not depend on them.
+    return s.documents.count > 0 && s.Sq == s.Sk && gpu.hopper && !gpu.deterministic && s.K % 16 == 0 && s.K <= 128;
 }
 
-/// [B, heads, S, K] inside rows s·B + b of the given width.
-std::shared_ptr<Attributes> tensor(Graph& graph, std::int64_t uid, const AttentionSpec& s, std::int64_t heads,
-                                   std::int64_t S, std::int64_t width) {
-    return graph.tensor(
-        Attributes().set_uid(uid).set_dim({s.B, heads, S, s.K}).set_stride({width, s.K, s.B * width, 1}));
-}
-void as_output(const std::shared_ptr<Attributes>& t, std::int64_t uid, const AttentionSpec& s, std::int64_t heads,
-               std::int64_t S, std::int64_t width) {
-    t->set_uid(uid).set_output(true).set_dim({s.B, heads, S, s.K}).set_stride({width, s.K, s.B * width, 1});
-}
-Attributes& as_stats(Attributes& t, const AttentionSpec& s) {
-    return t.set_uid(uid_stats)
-        .set_data_type(fe::DataType_t::FLOAT)
-        .set_dim({s.B, s.H, s.Sq, 1})
-        .set_stride({s.H * s.Sq, s.Sq, 1, 1});
-}
+/// Of documents the library adds up the gradients of heads that share keys in a matrix of its own, which is as ours
+/// only where the rows of a sample are neighbours: they are written there, and then put where they belong.
+bool keys_aside(const AttentionSpec& s) { return s.doc_start && s.H != s.G; }
+
+using Placed = std::shared_ptr<Attributes>;
 
 std::shared_ptr<Graph> new_graph(DType dtype) {
     auto graph = std::make_shared<Graph>();
@@ -98,6 +120,58 @@ std::shared_ptr<Graph> new_graph(DType dtype) {
 }
 
 using Pointers = std::unordered_map<std::int64_t, void*>;
+
+/// Tensors of a graph: [B, heads, S, K] inside rows s·B + b of a width; of documents [documents, heads, longest, K]
+/// inside the same rows, and where each begins.
+class Matrices {
+  public:
+    Matrices(Graph& graph, const AttentionSpec& s, RowKinds& kinds)
+        : graph_(graph), s_(s), ragged_(ragged(s)), kinds_(kinds) {}
+
+    Placed input(std::int64_t uid, std::int64_t heads, std::int64_t S, std::int64_t width) {
+        Attributes t;
+        return graph_.tensor(shaped(t, uid, heads, S, {width}));
+    }
+    void output(Attributes& t, std::int64_t uid, std::int64_t heads, std::int64_t S, RowKinds::Kind rows) {
+        shaped(t, uid, heads, S, rows).set_output(true);
+    }
+    /// In rows of documents the heads of a token are neighbours.
+    Attributes& stats(Attributes& t) {
+        t.set_uid(uid_stats).set_data_type(fe::DataType_t::FLOAT);
+        if (!ragged_) return t.set_dim({s_.B, s_.H, s_.Sq, 1}).set_stride({s_.H * s_.Sq, s_.Sq, 1, 1});
+        return t.set_dim({ragged_.documents, s_.H, ragged_.longest, 1})
+            .set_stride({s_.H, 1, s_.B * s_.H, 1})
+            .set_ragged_offset(starts({s_.H}));
+    }
+    Placed lengths() {
+        if (!lengths_) lengths_ = graph_.tensor(numbers(uid_lengths, ragged_.documents, fe::DataType_t::INT32));
+        return lengths_;
+    }
+
+  private:
+    Attributes& shaped(Attributes& t, std::int64_t uid, std::int64_t heads, std::int64_t S, RowKinds::Kind rows) {
+        t.set_uid(uid).set_stride({rows.width, s_.K, rows.by_sample ? rows.width : s_.B * rows.width, 1});
+        if (!ragged_) return t.set_dim({s_.B, heads, S, s_.K});
+        return t.set_dim({ragged_.documents, heads, ragged_.longest, s_.K}).set_ragged_offset(starts(rows));
+    }
+    Placed starts(RowKinds::Kind rows) {
+        const auto i = static_cast<std::size_t>(kinds_.index_of(rows));
+        if (!starts_[i])
+            starts_[i] = graph_.tensor(
+                numbers(uid_starts + static_cast<std::int64_t>(i), ragged_.documents + 1, fe::DataType_t::INT64));
+        return starts_[i];
+    }
+    static Attributes numbers(std::int64_t uid, std::int64_t n, fe::DataType_t type) {
+        return Attributes().set_uid(uid).set_dim({n, 1, 1, 1}).set_stride({1, 1, 1, 1}).set_data_type(type);
+    }
+
+    Graph& graph_;
+    const AttentionSpec& s_;
+    Ragged ragged_;
+    RowKinds& kinds_;
+    Placed lengths_;
+    std::array<Placed, RowKinds::most> starts_;
+};
 
 /// The faster of the library's first plans that need no more memory than was set aside, its own choice among them.
 std::int64_t fastest_plan(const Exec& exec, Plans& plans, Graph& graph, Pointers& pointers, void* workspace,
@@ -132,14 +206,29 @@ void run(const Exec& exec, Plans& plans, Planned& planned, Pointers pointers) {
     check(graph.execute_plan_at_index(plans.handle, pointers, workspace, planned.fastest), "execution");
 }
 
-/// What the library asks for in backward, for a GPU on paper, which it cannot be asked about: a sum for each query in
-/// fp32, and the gradient of the queries in fp32 or, where the same bits are wanted in every run, that of the
-/// probabilities. Forward needs none.
-void take_expected_workspace(const Exec& exec, const AttentionSpec& s) {
-    const std::int64_t queries = s.B * s.H * s.Sq, size_of_f32 = 4;
+/// What the library is told of documents.
+struct DocumentNumbers {
+    Tensor lengths, starts, lse;
+    DocumentNumbers(const Exec& exec, const AttentionSpec& s, int kinds)
+        : lengths(exec.tensor(DType::i32, {ragged(s).documents})),
+          starts(exec.tensor(DType::i64, {kinds, ragged(s).documents + 1})),
+          lse(exec.tensor(DType::f32, {s.Sq * s.B, s.H})) {}
+};
+
+/// What is taken for a GPU on paper, whose library cannot be asked: in backward a sum for each query in fp32, and the
+/// gradient of the queries in fp32 or, where the same bits are wanted in every run, that of the probabilities. Of
+/// documents that gradient is as wide as its rows, and those of keys and values that heads share are there for each.
+void take_on_paper(const Exec& exec, const AttentionSpec& s, bool backward, std::int64_t dq_width) {
     ArenaScope scope(*exec.arena);
-    exec.tensor(DType::u8, {queries * size_of_f32 +
-                            (exec.gpu->deterministic ? deterministic_bytes(s) : queries * s.K * size_of_f32)});
+    const std::int64_t tokens = s.B * s.Sq, queries = tokens * s.H;
+    if (s.doc_start) DocumentNumbers(exec, s, RowKinds::most);
+    if (!backward) return;
+    exec.tensor(DType::f32, {queries});
+    if (exec.gpu->deterministic)
+        exec.tensor(DType::u8, {deterministic_bytes(s)});
+    else
+        exec.tensor(DType::f32, {s.doc_start ? tokens * dq_width : queries * s.K});
+    if (keys_aside(s)) exec.tensor(DType::f32, {2 * queries * s.K});
 }
 
 void* pointer(const HeadRows<ConstTensor>& r) {
@@ -156,24 +245,25 @@ struct Operands {
     HeadRows<ConstTensor> q, k, v;
     const AttentionOut& out;
 
-    std::shared_ptr<Attributes> q_of(Graph& g) const { return tensor(g, uid_q, s, s.H, s.Sq, q.data.cols()); }
-    std::shared_ptr<Attributes> k_of(Graph& g) const { return tensor(g, uid_k, s, s.G, s.Sk, k.data.cols()); }
-    std::shared_ptr<Attributes> v_of(Graph& g) const { return tensor(g, uid_v, s, s.G, s.Sk, v.data.cols()); }
+    Placed q_of(Matrices& m) const { return m.input(uid_q, s.H, s.Sq, q.data.cols()); }
+    Placed k_of(Matrices& m) const { return m.input(uid_k, s.G, s.Sk, k.data.cols()); }
+    Placed v_of(Matrices& m) const { return m.input(uid_v, s.G, s.Sk, v.data.cols()); }
 
     template <class Options>
-    Options options(const char* name) const {
+    Options options(const char* name, Matrices& m) const {
         Options options;
         options.set_name(name).set_attn_scale(static_cast<float>(s.scale));
+        if (s.doc_start) options.set_padding_mask(true).set_seq_len_q(m.lengths()).set_seq_len_kv(m.lengths());
         if (s.causal)
             options.set_diagonal_alignment(fe::DiagonalAlignment_t::TOP_LEFT).set_diagonal_band_right_bound(0);
         return options;
     }
 
     /// What every version of the library does: if it does not, something is wrong, and nobody shall wonder about speed.
-    bool common() const { return s.K <= 128 && s.Sq > 1 && s.Sk > 1; }
+    bool common() const { return s.K <= 128 && s.Sq > 1 && s.Sk > 1 && !s.doc_start; }
 
-    /// Runs the graph that build(graph) makes, or made when it was met first; backward has gradients, each with its
-    /// uid. False if the library has no kernel for it.
+    /// Runs the graph that build(graph, its matrices) makes, or made when it was met first; backward has gradients,
+    /// each with its uid. False if the library has no kernel for it.
     template <class Build>
     bool run(std::array<std::int64_t, 3> gradient_widths, const Pointers& gradients, const Build& build) const {
         const DType dtype = q.data.dtype;
@@ -186,10 +276,12 @@ struct Operands {
                                          s.causal,
                                          s.scale,
                                          backward,
-                                         exec.gpu->deterministic}];
+                                         exec.gpu->deterministic,
+                                         ragged(s)}];
         if (!planned.graph && !planned.refused) {
             auto graph = new_graph(dtype);
-            build(*graph);
+            Matrices matrices(*graph, s, planned.kinds);
+            build(*graph, matrices);
             const fe::error_t status = graph->build(plans.handle, {fe::HeurMode_t::A});
             if (common()) check(status, backward ? "planning backward" : "planning forward");
             planned.refused = status.is_bad();
@@ -205,7 +297,21 @@ struct Operands {
                           {uid_o, out.o.data},
                           {uid_stats, out.lse.data}};
         pointers.insert(gradients.begin(), gradients.end());
+        if (!s.doc_start) {
+            cuda::run(exec, plans, planned, pointers);
+            return true;
+        }
+        ArenaScope scope(*exec.arena);
+        const DocumentNumbers numbers(exec, s, planned.kinds.count);
+        pointers[uid_lengths] = numbers.lengths.data;
+        for (int i = 0; i < planned.kinds.count; ++i)
+            pointers[uid_starts + i] = numbers.starts.ptr<std::int64_t>() + i * numbers.starts.cols();
+        pointers[uid_stats] = numbers.lse.data;
+        const bool works = !exec.counts();
+        if (works) document_places(exec, s, planned.kinds, numbers.lengths, numbers.starts);
+        if (works && backward) lse_to_rows(exec, numbers.lse, out.lse);
         cuda::run(exec, plans, planned, pointers);
+        if (works && !backward) lse_from_rows(exec, out.lse, numbers.lse);
         return true;
     }
 };
@@ -216,44 +322,57 @@ bool has_cudnn_attention() { return true; }
 
 bool cudnn_attention(const Exec& exec, const AttentionSpec& s, const AttentionOut& out, HeadRows<ConstTensor> q,
                      HeadRows<ConstTensor> k, HeadRows<ConstTensor> v) {
-    if (!applies(s, q.data.dtype)) return false;
-    if (exec.gpu->on_paper) return true;
+    if (!applies(*exec.gpu, s, q.data.dtype)) return false;
+    if (exec.gpu->on_paper) {
+        take_on_paper(exec, s, false, 0);
+        return true;
+    }
     const Operands operands{exec, s, q, k, v, out};
-    return operands.run({}, {}, [&](Graph& g) {
-        auto options = operands.options<fe::graph::SDPA_attributes>("attention");
+    return operands.run({}, {}, [&](Graph& g, Matrices& m) {
+        auto options = operands.options<fe::graph::SDPA_attributes>("attention", m);
         options.set_generate_stats(true);
-        auto [o, stats] = g.sdpa(operands.q_of(g), operands.k_of(g), operands.v_of(g), options);
-        as_output(o, uid_o, s, s.H, s.Sq, out.o.cols());
-        as_stats(*stats, s).set_output(true);
+        auto [o, stats] = g.sdpa(operands.q_of(m), operands.k_of(m), operands.v_of(m), options);
+        m.output(*o, uid_o, s.H, s.Sq, {out.o.cols()});
+        m.stats(*stats).set_output(true);
     });
 }
 
 bool cudnn_attention_backward(const Exec& exec, const AttentionSpec& s, const AttentionGrads& grads, ConstTensor d_o,
                               HeadRows<ConstTensor> q, HeadRows<ConstTensor> k, HeadRows<ConstTensor> v,
                               const AttentionOut& out) {
-    if (!applies(s, q.data.dtype) || takes_too_much(*exec.gpu, s)) return false;
+    if (!applies(*exec.gpu, s, q.data.dtype) || takes_too_much(*exec.gpu, s)) return false;
+    ArenaScope scope(*exec.arena);
+    HeadRows<Tensor> dk = grads.dk, dv = grads.dv;
+    if (keys_aside(s))
+        for (HeadRows<Tensor>* x : {&dk, &dv}) *x = {exec.tensor(q.data.dtype, {s.Sk * s.B, s.G * s.K}), 0};
+    const std::int64_t dq_width = grads.dq.data.cols(), dk_width = dk.data.cols(), dv_width = dv.data.cols();
     if (exec.gpu->on_paper) {
-        take_expected_workspace(exec, s);
+        take_on_paper(exec, s, true, dq_width);
         return true;
     }
     const Operands operands{exec, s, q, k, v, out};
-    const std::int64_t dq_width = grads.dq.data.cols(), dk_width = grads.dk.data.cols(),
-                       dv_width = grads.dv.data.cols();
     const Pointers gradients{{uid_do, const_cast<std::byte*>(d_o.data)},
                              {uid_dq, pointer(grads.dq)},
-                             {uid_dk, pointer(grads.dk)},
-                             {uid_dv, pointer(grads.dv)}};
-    return operands.run({dq_width, dk_width, dv_width}, gradients, [&](Graph& g) {
-        auto options = operands.options<fe::graph::SDPA_backward_attributes>("attention_backward");
+                             {uid_dk, pointer(dk)},
+                             {uid_dv, pointer(dv)}};
+    const bool done = operands.run({dq_width, dk_width, dv_width}, gradients, [&](Graph& g, Matrices& m) {
+        auto options = operands.options<fe::graph::SDPA_backward_attributes>("attention_backward", m);
         options.set_deterministic_algorithm(exec.gpu->deterministic);
+        // What is added up in has a row for so many, each of the length of a row of the gradient and one for the rest.
+        if (s.doc_start) options.set_max_total_seq_len_q(s.Sq + 1).set_max_total_seq_len_kv(s.Sk * s.B + 1);
         Attributes stats;
-        auto [dq, dk, dv] = g.sdpa_backward(
-            operands.q_of(g), operands.k_of(g), operands.v_of(g), tensor(g, uid_o, s, s.H, s.Sq, out.o.cols()),
-            tensor(g, uid_do, s, s.H, s.Sq, d_o.cols()), g.tensor(as_stats(stats, s)), options);
-        as_output(dq, uid_dq, s, s.H, s.Sq, dq_width);
-        as_output(dk, uid_dk, s, s.G, s.Sk, dk_width);
-        as_output(dv, uid_dv, s, s.G, s.Sk, dv_width);
+        auto [to_q, to_k, to_v] = g.sdpa_backward(
+            operands.q_of(m), operands.k_of(m), operands.v_of(m), m.input(uid_o, s.H, s.Sq, out.o.cols()),
+            m.input(uid_do, s.H, s.Sq, d_o.cols()), g.tensor(m.stats(stats)), options);
+        m.output(*to_q, uid_dq, s.H, s.Sq, {dq_width});
+        m.output(*to_k, uid_dk, s.G, s.Sk, {dk_width, keys_aside(s)});
+        m.output(*to_v, uid_dv, s.G, s.Sk, {dv_width, keys_aside(s)});
     });
+    if (done && keys_aside(s) && !exec.counts()) {
+        put_rows_of_samples(exec, grads.dk, dk.data, s.Sk);
+        put_rows_of_samples(exec, grads.dv, dv.data, s.Sk);
+    }
+    return done;
 }
 
 }  // namespace tera::ops::cuda

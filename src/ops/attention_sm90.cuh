@@ -224,9 +224,12 @@ struct Turn {
     }
 };
 
+/// A group that decides and those that multiply.
 template <class Op>
-__global__ void __launch_bounds__((1 + Op::groups) * group_threads, 1)
-    attention_kernel(const __grid_constant__ typename Op::Args args) {
+constexpr int threads_of = (1 + Op::groups) * group_threads;
+
+template <class Op>
+__global__ void __launch_bounds__(threads_of<Op>, 1) attention_kernel(const __grid_constant__ typename Op::Args args) {
     extern __shared__ unsigned char bytes[];
     const Memory<Op> memory(bytes);
     if (threadIdx.x == 0) {
@@ -398,8 +401,7 @@ void launch(const Exec& exec, const typename Op::Args& args) {
     const int allowed =
         exec.gpu->product_multiprocessors > 0 ? exec.gpu->product_multiprocessors : exec.gpu->multiprocessors;
     const int blocks = std::min(args.items.tiles * args.items.heads, allowed);
-    attention_kernel<Op>
-        <<<static_cast<unsigned>(blocks), (1 + Op::groups) * group_threads, bytes, exec.gpu->stream>>>(args);
+    attention_kernel<Op><<<static_cast<unsigned>(blocks), threads_of<Op>, bytes, exec.gpu->stream>>>(args);
     TERA_LAUNCHED();
 }
 

@@ -176,7 +176,12 @@ void StepBench::set_up() {
     result_.micro_batches = make_batch_schedule(config()).full().micro_batches;
     batches_.emplace(config(), vocab.size, std::clamp<std::int64_t>(2 * result_.micro_batches, 2, 16));
     const auto make = [&](std::optional<Pipeline>& pipeline, std::optional<TrainStep>& step, Timers& timers) {
-        pipeline.emplace(Pipeline::Parts{parts_->chunks(), parts_->mesh(), *workspace_, *upload_, timers});
+        pipeline.emplace(Pipeline::Parts{.chunks = parts_->chunks(),
+                                         .mesh = parts_->mesh(),
+                                         .workspace = *workspace_,
+                                         .upload = *upload_,
+                                         .timers = timers,
+                                         .records = config().enable_cuda_graph});
         step.emplace(TrainStep::Parts{*pipeline, parts_->sync(), parts_->optimizer(), parts_->scaler(), timers},
                      parts_->step_settings());
     };

@@ -26,7 +26,11 @@ MicroBatch batch_shape(const RunConfig& c) {
                      .positions = somewhere<std::int32_t>(),
                      .doc_start = nullptr,
                      .sample = somewhere<std::int64_t>()};
-    if (c.reset_attention_mask) batch.doc_start = somewhere<std::int32_t>();
+    if (c.reset_attention_mask) {
+        batch.doc_start = somewhere<std::int32_t>();
+        if (c.context_parallel_size == 1)
+            batch.documents = {ops::most_documents(c.seq_length, c.micro_batch_size), c.seq_length, batch.doc_start};
+    }
     return batch;
 }
 
@@ -34,8 +38,10 @@ MicroBatch batch_shape(const RunConfig& c) {
 
 std::size_t batch_bytes(const RunConfig& c) {
     const auto tokens = static_cast<std::size_t>(c.seq_length / c.context_parallel_size * c.micro_batch_size);
-    return tokens * sizeof(std::int32_t) * (c.reset_attention_mask ? 5 : 4) +
-           static_cast<std::size_t>(c.micro_batch_size) * sizeof(std::int64_t);
+    const auto documents = static_cast<std::size_t>(ops::most_documents(c.seq_length, c.micro_batch_size));
+    std::size_t numbers = 4 * tokens;
+    if (c.reset_attention_mask) numbers += tokens + (c.context_parallel_size == 1 ? 2 * documents : 0);
+    return numbers * sizeof(std::int32_t) + static_cast<std::size_t>(c.micro_batch_size) * sizeof(std::int64_t);
 }
 
 std::string MemoryPlan::text() const {

@@ -1,6 +1,7 @@
 #include "train/pipeline.h"
 
 #include <algorithm>
+#include <bit>
 
 #include "core/error.h"
 #include "core/profile.h"
@@ -163,6 +164,42 @@ void Pipeline::backward(const Work& work, const PipelineStep& step, const Pipeli
     if (step.chunk == 0) release(step.micro_batch);  // the first chunk's backward comes last
 }
 
+Pipeline::Pipeline(const Parts& parts) : parts_(parts) {
+    if (parts.deferral && parts.chunks.back()->slice().head) deferred_.emplace(*parts.deferral);
+    if (!parts.records || parts.mesh.shape().size() > 1 || parts.chunks.size() > 1 || parts.observer || deferred_ ||
+        parts.timers.takes(2) || parts.workspace.kind() == Arena::Kind::counting)
+        return;
+    recorder_.emplace(parts.workspace.engine());
+    params_ = params_of(*parts.chunks[0]);
+}
+
+void Pipeline::forward_and_backward(const Work& work, const PipelineStep& forward_step,
+                                    const PipelineStep& backward_step) {
+    const auto give = [&] {
+        forward(work, forward_step, nullptr);
+        backward(work, backward_step, nullptr);
+    };
+    const Drawn& d = drawn(work, forward_step.micro_batch);
+    // What documents there are is told to kernels one by one.
+    if (d.batch.doc_start != nullptr) return give();
+    const MicroBatch& b = d.batch;
+    const auto number = [](const auto* p) { return static_cast<std::uint64_t>(reinterpret_cast<std::uintptr_t>(p)); };
+    Recorder::Key key = {static_cast<std::uint64_t>(b.S),
+                         static_cast<std::uint64_t>(b.B),
+                         number(b.tokens),
+                         number(b.labels),
+                         number(b.loss_mask),
+                         number(b.positions),
+                         number(b.sample),
+                         std::bit_cast<std::uint64_t>(d.grad_scale),
+                         number(work.sums.data)};
+    for (const Param* p : params_) key.push_back(p->grad_is_old);
+    if (recorder_->run(key, give) != Recorder::Outcome::played) return;
+    for (Param* p : params_) p->grad_is_old = false;  // as after any backward pass
+    if (work.loss_known) work.loss_known(forward_step.micro_batch, b);
+    release(forward_step.micro_batch);
+}
+
 void Pipeline::train(const Work& work) {
     next_ = 0;
     drawn_.clear();
@@ -170,6 +207,11 @@ void Pipeline::train(const Work& work) {
     const std::vector<PipelineStep> steps = schedule_1f1b(shape(work.micro_batches), parts_.mesh.place().pp);
     const Turns turns = turns_of(steps);
     for (std::size_t i = 0; i < steps.size(); ++i) {
+        if (recorder_ && trained_) {  // forward and backward take turns
+            forward_and_backward(work, steps[i], steps[i + 1]);
+            ++i;
+            continue;
+        }
         const bool ahead = turns.has(i + 1) ? parts_.ahead.turns : parts_.ahead.ends;
         const PipelineStep* const next = trained_ && ahead && i + 1 < steps.size() ? &steps[i + 1] : nullptr;
         if (steps[i].kind == PipelineStep::Kind::forward)

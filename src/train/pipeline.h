@@ -13,6 +13,7 @@
 #include <vector>
 
 #include "comm/mesh.h"
+#include "core/recorder.h"
 #include "model/decoder.h"
 #include "parallel/schedule.h"
 #include "train/batch_upload.h"
@@ -46,10 +47,9 @@ class Pipeline {
         /// many micro-batches, 0 of all. Absent: in each forward pass.
         std::optional<std::int64_t> deferral = {};
         ReceiveAhead ahead = {};
+        bool records = false;  ///< micro-batches of one rank alone are recorded (core/recorder.h) and played
     };
-    explicit Pipeline(const Parts& parts) : parts_(parts) {
-        if (parts.deferral && parts.chunks.back()->slice().head) deferred_.emplace(*parts.deferral);
-    }
+    explicit Pipeline(const Parts& parts);
 
     /// What is on its way to other stages at a time, at most.
     struct Messages {
@@ -114,6 +114,8 @@ class Pipeline {
     /// next: of which what it needs may come in meanwhile; may be null.
     void forward(const Work& work, const PipelineStep& step, const PipelineStep* next);
     void backward(const Work& work, const PipelineStep& step, const PipelineStep* next);
+    /// Both, of a rank that is alone: played if they are recorded.
+    void forward_and_backward(const Work& work, const PipelineStep& forward_step, const PipelineStep& backward_step);
     void expect(const Exec& exec, const MicroBatch& batch, const PipelineStep* next) const;
     Decoder& chunk(const PipelineStep& step) const { return *parts_.chunks[static_cast<std::size_t>(step.chunk)]; }
     int neighbour(int distance) const;
@@ -124,6 +126,8 @@ class Pipeline {
     std::vector<Flight> flights_;  ///< by slot of the workspace
     std::optional<DeferredGrad> deferred_;
     bool trained_ = false;
+    std::optional<Recorder> recorder_;
+    std::vector<Param*> params_;  ///< of what is recorded
 };
 
 }  // namespace tera

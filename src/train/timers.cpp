@@ -27,7 +27,7 @@ Timers::Timer* Timers::find(const std::string& name) {
 }
 
 void Timers::start(const char* name, int level) {
-    if (level > level_) return;
+    if (!takes(level)) return;
     Timer* timer = find(name);
     if (timer == nullptr) timer = &timers_.emplace_back(Timer{name, level, 0, false, false, {}});
     TERA_CHECK(!timer->running, "timer ", name, " runs already");

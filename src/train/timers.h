@@ -24,6 +24,8 @@ class Timers {
     /// far. Only the levels that are asked for cost anything.
     void wait_with(std::function<void()> wait) { wait_ = std::move(wait); }
 
+    /// Whether timers of this level are read at all.
+    bool takes(int level) const { return level <= level_; }
     void start(const char* name, int level = 0);
     void stop(const char* name);
 

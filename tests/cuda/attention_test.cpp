@@ -10,6 +10,7 @@
 #include "ops/attention_cudnn.h"
 #include "ops/attention_mma.h"
 #include "ops/attention_sm90.h"
+#include "ops/convert.h"
 
 namespace tera::test {
 namespace {
@@ -20,6 +21,7 @@ struct Case {
     std::int64_t B, Sq, Sk, H, G, K;
     bool causal = true, documents = false;
     double dropout = 0;
+    std::int64_t stretch = 1;  ///< of documents
 
     std::string name() const {
         return cat("S ", B, " x ", Sq, "/", Sk, " heads ", H, "/", G, " K ", K, causal ? " causal" : "",
@@ -35,7 +37,7 @@ struct Case {
     std::vector<std::int32_t> starts() const {
         std::vector<std::int32_t> result(static_cast<std::size_t>(Sq * B));
         for (std::int64_t b = 0; b < B; ++b) {
-            const std::int64_t lengths[] = {20 + b, 1, 64, 130, 7, 31};
+            const std::int64_t lengths[] = {20 + b, 1, 64 * stretch, 130 * stretch, 7 * stretch, 31 * stretch};
             std::int64_t start = 0, which = 0;
             for (std::int64_t key = 0; key < Sk; ++key) {
                 if (key == start + lengths[which]) start = key, which = (which + 1) % 6;
@@ -83,7 +85,7 @@ class CudaAttention : public CudaOpsTest {
         const std::vector<std::int64_t> samples{4, 5};
         AttentionSpec spec = c.spec(), gspec = spec;
         spec.sample = samples.data(), gspec.sample = gpu().up(samples);
-        if (c.documents) spec.doc_start = starts.data(), gspec.doc_start = gpu().up(starts);
+        if (c.documents) spec.doc_start = starts.data(), see_documents(gspec, starts);
         const Exec &on_cpu = w_.ctx.temp, &on_gpu = gpu().ctx.temp;
         const ConstTensor cq = q, ck = kvs, hq = gq, hk = gkv;
         const AttentionOut out = attention(on_cpu, spec, {cq, 0}, {ck, 0}, {ck, kv});
@@ -104,8 +106,17 @@ class CudaAttention : public CudaOpsTest {
         expect_rows("dk and dv", gdkv, dkv, c.K);
     }
 
-    /// Both kinds of ours on the same rows.
-    void compare_ours(const Case& c) {
+    /// On the GPU; where they are whole sequences as a list too.
+    void see_documents(AttentionSpec& spec, const std::vector<std::int32_t>& starts) {
+        spec.doc_start = gpu().up(starts);
+        if (spec.Sq != spec.Sk) return;
+        std::vector<std::int32_t> rows;
+        spec.documents = list_documents(starts.data(), spec.Sq, spec.B, rows);
+        if (spec.documents.count > 0) spec.documents.rows = gpu().up(rows);
+    }
+
+    /// Two kinds of kernels on the same rows.
+    void compare_on_gpu(const Case& c, const Kernels& reference, const Kernels& other) {
         SCOPED_TRACE(c.name());
         const Exec& e = gpu().ctx.temp;
         const std::int64_t width = (c.H + 2 * c.G) * c.K, rows = c.Sq * c.B;
@@ -114,13 +125,13 @@ class CudaAttention : public CudaOpsTest {
         const std::vector<std::int64_t> samples{4, 5};
         AttentionSpec spec = c.spec();
         spec.sample = gpu().up(samples);
-        if (c.documents) spec.doc_start = gpu().up(c.starts());
+        if (c.documents) see_documents(spec, c.starts());
         const auto zeros = [&](DType dtype, Shape shape) { return gpu().up(w_.zeros(dtype, shape)); };
         const ConstTensor in = qkv;
         const Head q{in, 0}, k{in, c.H * c.K}, v{in, (c.H + c.G) * c.K};
         std::vector<std::vector<double>> found;
         AttentionOut given{};  // to both
-        for (const Kernels* kernels : {&warps, &warp_groups}) {
+        for (const Kernels* kernels : {&reference, &other}) {
             AttentionOut out{zeros(GetParam(), {rows, c.H * c.K}), zeros(DType::f32, {c.B, c.H, c.Sq})};
             const Tensor d = zeros(GetParam(), {rows, width});
             ASSERT_TRUE(kernels->forward(e, spec, out, q, k, v));
@@ -236,7 +247,69 @@ TEST_P(CudaAttention, warp_groups_with_many_items) {
     if (soft_gpu_forget_written) GTEST_SKIP() << "too much for a GPU in software";
     for (const std::int64_t K : {64, 96, 128})
         for (const bool documents : {false, true})
-            for (const double dropout : {0.0, 0.1}) compare_ours({2, 2000, 2000, 20, 10, K, true, documents, dropout});
+            for (const double dropout : {0.0, 0.1})
+                compare_on_gpu({2, 2000, 2000, 20, 10, K, true, documents, dropout}, warps, warp_groups);
+}
+
+/// Many documents, as they are taken in training: by the library, if it is there.
+TEST_P(CudaAttention, many_documents_as_chosen) {
+    if (!in_sixteen_bits()) GTEST_SKIP() << "these are for 16 bits";
+    const bool large = !soft_gpu_forget_written;
+    std::vector<Case> cases;
+    for (const std::int64_t K : {64, 96, 128})
+        for (const std::int64_t G : {6, 2}) cases.push_back({3, large ? 2000 : 300, large ? 2000 : 300, 6, G, K});
+    cases.push_back({2, 512, 512, 4, 4, 128, false});
+    for (Case& c : cases) {
+        c.documents = true, c.stretch = large ? 3 : 1;
+        std::vector<std::int32_t> rows;
+        EXPECT_GT(list_documents(c.starts().data(), c.Sq, c.B, rows).count, 2 * c.B);
+        compare_on_gpu(c, warps, chosen);
+    }
+}
+
+/// What one document holds is nothing to the others, to the bit.
+TEST_P(CudaAttention, documents_do_not_see_each_other) {
+    const Case c{2, 200, 200, 4, 2, 64, true, true};
+    const std::int64_t width = (c.H + 2 * c.G) * c.K;
+    const std::vector<std::int32_t> starts = c.starts();
+    AttentionSpec spec = c.spec();
+    see_documents(spec, starts);
+    Tensor qkv = w_.random(GetParam(), {c.Sq * c.B, width}, 3), d_o = w_.random(GetParam(), {c.Sq * c.B, c.H * c.K});
+    const Tensor other_qkv = w_.random(GetParam(), qkv.shape, 3), other_d_o = w_.random(GetParam(), d_o.shape);
+    constexpr std::int32_t changed = 21;  // where documents begin in the first sample, among others
+    const auto is_changed = [&](std::int64_t row) {
+        return row % c.B == 0 && starts[static_cast<std::size_t>(row)] == changed;
+    };
+    std::vector<std::vector<double>> found;
+    for (const bool change : {false, true}) {
+        for (std::int64_t row = 0; change && row < c.Sq * c.B; ++row)
+            if (is_changed(row)) {
+                ops::copy(w_.ctx.temp, qkv.slice(row, 1), other_qkv.slice(row, 1));
+                ops::copy(w_.ctx.temp, d_o.slice(row, 1), other_d_o.slice(row, 1));
+            }
+        const ConstTensor in = gpu().up(qkv);
+        const Head q{in, 0}, k{in, c.H * c.K}, v{in, (c.H + c.G) * c.K};
+        const Tensor d = gpu().up(w_.zeros(GetParam(), qkv.shape));
+        const AttentionOut out = attention(gpu().ctx.temp, spec, q, k, v);
+        attention_backward(gpu().ctx.temp, spec, {{d, 0}, {d, c.H * c.K}, {d, (c.H + c.G) * c.K}}, gpu().up(d_o), q, k,
+                           v, out);
+        found.push_back(gpu().down(out.o));
+        found.push_back(gpu().down(d));
+    }
+    for (const std::size_t which : {0u, 1u}) {
+        const std::size_t columns = found[which].size() / static_cast<std::size_t>(c.Sq * c.B);
+        std::int64_t same = 0, others = 0;
+        for (std::int64_t row = 0; row < c.Sq * c.B; ++row) {
+            const auto first = static_cast<std::ptrdiff_t>(static_cast<std::size_t>(row) * columns),
+                       last = first + static_cast<std::ptrdiff_t>(columns);
+            const bool equal =
+                std::equal(found[which].begin() + first, found[which].begin() + last, found[which + 2].begin() + first);
+            EXPECT_TRUE(equal || is_changed(row)) << (which ? "gradients" : "output") << " of row " << row;
+            same += equal, others += !is_changed(row);
+        }
+        EXPECT_LT(others, c.Sq * c.B);
+        EXPECT_EQ(same, others) << "what was changed is not seen either";
+    }
 }
 
 TEST_P(CudaAttention, heads_that_our_kernels_take) {

@@ -52,6 +52,21 @@ TEST_F(TrainerOnGpu, RecomputeDoesNotChangeABit) {
     }
 }
 
+TEST_F(TrainerOnGpu, RecordingsDoNotChangeABit) {
+    for (const char* kind : {"--bf16 ", "--bf16 --attention-dropout 0 --hidden-dropout 0 --global-batch-size 8 ",
+                             "--fp16 --initial-loss-scale 65536 --eval-interval 5 --eval-iters 1 ",
+                             "--bf16 --reset-attention-mask --eod-mask-loss ",
+                             "--bf16 --recompute-granularity full --recompute-method uniform "
+                             "--recompute-num-layers 1 "}) {
+        SCOPED_TRACE(kind);
+        const std::string flags = wide + "--train-iters 12 " + kind;
+        const RunRecord recorded = run(flags + "--enable-cuda-graph ");
+        expect_same_training(run(flags), recorded);
+        EXPECT_EQ(recorded.printed("--enable-cuda-graph changes nothing here: with --reset-attention-mask"),
+                  flags.find("--reset-attention-mask") != std::string::npos);
+    }
+}
+
 TEST_F(TrainerOnGpu, SinglePrecisionFollowsTheCpu) {
     const std::string flags = wide + "--train-iters 10 --lr 1e-3 --attention-dropout 0.1 --hidden-dropout 0.1 ";
     const RunRecord gpu = run(flags);

@@ -283,6 +283,12 @@ TEST_F(TrainerFlags, AdviceOnOverflowsIsForTheNumbersOfTheRun) {
     EXPECT_FALSE(run("--train-iters 3 --fp16").printed("WARNING: iteration "));
 }
 
+TEST_F(TrainerFlags, RecordingsThatAreNotMadeAreSaid) {
+    EXPECT_TRUE(run("--train-iters 1 --enable-cuda-graph")
+                    .printed("--enable-cuda-graph changes nothing here: there are no CUDA graphs on the CPU"));
+    EXPECT_FALSE(run("--train-iters 1").printed("--enable-cuda-graph"));
+}
+
 TEST_F(TrainerFlags, WhatIsNotBuiltIsRefusedBeforeAnythingElse) {
     RunConfig config = parse_run_config(
         ModelKind::gpt, words(base() + data + "--train-iters 1 --tensor-model-parallel-size 2"), Environment{0, 2, 0});

@@ -1,0 +1,71 @@
+// Work that is recorded and played computes what it computes otherwise, from what is in memory when it is played.
+#include "core/recorder.h"
+
+#include "cuda/cuda_world.h"
+#include "ops/convert.h"
+
+namespace tera::test {
+namespace {
+
+using Outcome = Recorder::Outcome;
+
+TEST(CudaRecorder, plays_what_comes_again) {
+    NEED_GPU();
+    const Engine engine(Device::cuda);
+    ThreadPool pool{1};
+    Arena arena{Arena::Kind::real, engine.memory()};
+    const Exec exec = engine.exec(arena, pool);
+    const Tensor x = exec.tensor(DType::f32, {1000}), sum = exec.tensor(DType::f32, {1000});
+    ops::fill_zero(exec, sum);
+    Recorder recorder(engine);
+    std::vector<float> host(1000), found(1000), expected(1000);
+    std::vector<Outcome> outcomes;
+    int calls = 0;
+    const auto give = [&] {
+        ++calls;
+        ops::add_to(exec, sum, x);
+        ops::add_to(exec, sum, x);
+    };
+    for (int round = 0; round < 5; ++round) {
+        for (std::size_t i = 0; i < host.size(); ++i) {
+            host[i] = static_cast<float>(round * 1000) + static_cast<float>(i);
+            expected[i] += 2 * host[i];
+        }
+        copy_from_host(exec, x, host.data());
+        outcomes.push_back(recorder.run({7, 8}, give));
+        copy_to_host(exec, found.data(), sum);
+        EXPECT_EQ(found, expected) << "round " << round;
+    }
+    if (soft_gpu_forget_written) {  // which cannot record
+        EXPECT_EQ(outcomes, std::vector<Outcome>(5, Outcome::given));
+        return;
+    }
+    EXPECT_EQ(outcomes, (std::vector<Outcome>{Outcome::given, Outcome::recorded, Outcome::played, Outcome::played,
+                                              Outcome::played}));
+    EXPECT_EQ(calls, 2);
+    const auto other = recorder.run({7, 9}, give);
+    EXPECT_EQ(other, Outcome::given) << "under another key it is other work";
+}
+
+TEST(CudaRecorder, leaves_what_never_comes_again) {
+    NEED_GPU();
+    const Engine engine(Device::cuda);
+    ThreadPool pool{1};
+    Arena arena{Arena::Kind::real, engine.memory()};
+    const Exec exec = engine.exec(arena, pool);
+    const Tensor x = exec.tensor(DType::f32, {10});
+    Recorder recorder(engine);
+    for (std::uint64_t i = 0; i < 200; ++i)
+        EXPECT_EQ(recorder.run({i}, [&] { ops::fill_zero(exec, x); }), Outcome::given);
+}
+
+TEST(Recorder, gives_on_the_cpu) {
+    const Engine engine;
+    Recorder recorder(engine);
+    int calls = 0;
+    for (int i = 0; i < 3; ++i) EXPECT_EQ(recorder.run({1}, [&] { ++calls; }), Outcome::given);
+    EXPECT_EQ(calls, 3);
+}
+
+}  // namespace
+}  // namespace tera::test
