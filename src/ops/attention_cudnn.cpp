@@ -56,7 +56,7 @@ using Key =
 /// A graph and which of its plans is used: the library's choice until they were timed.
 struct Planned {
     std::shared_ptr<Graph> graph;
-    RowKinds kinds;  ///< in which documents begin
+    RowWidths widths;  ///< in which documents begin
     std::int64_t fastest = -1;
     bool refused = false;  ///< by the library: this GPU or this version of it has no kernel for it
 };
@@ -101,13 +101,11 @@ bool takes_too_much(const Gpu& gpu, const AttentionSpec& s) {
 bool applies(const Gpu& gpu, const AttentionSpec& s, DType dtype) {
     if ((dtype != DType::bf16 && dtype != DType::f16) || s.dropout != 0) return false;
     if (!s.doc_start) return s.K % 8 == 0 && s.K <= 256 && (s.Sq == s.Sk || !s.causal);
-    // Of documents the library is asked where it is the faster one, and where its memory does not depend on them.
-    return s.documents.count > 0 && s.Sq == s.Sk && gpu.hopper && !gpu.deterministic && s.K % 16 == 0 && s.K <= 128;
+    // Of documents the library is asked for what it has been seen to do right: where heads share keys, its gradients of
+    // keys and values were not (cuDNN 9.19, an H200); other widths and no causal mask have not been tried.
+    return s.documents.count > 0 && s.Sq == s.Sk && gpu.hopper && !gpu.deterministic && s.causal && s.H == s.G &&
+           s.K == 64;
 }
-
-/// Of documents the library adds up the gradients of heads that share keys in a matrix of its own, which is as ours
-/// only where the rows of a sample are neighbours: they are written there, and then put where they belong.
-bool keys_aside(const AttentionSpec& s) { return s.doc_start && s.H != s.G; }
 
 using Placed = std::shared_ptr<Attributes>;
 
@@ -125,15 +123,15 @@ using Pointers = std::unordered_map<std::int64_t, void*>;
 /// inside the same rows, and where each begins.
 class Matrices {
   public:
-    Matrices(Graph& graph, const AttentionSpec& s, RowKinds& kinds)
-        : graph_(graph), s_(s), ragged_(ragged(s)), kinds_(kinds) {}
+    Matrices(Graph& graph, const AttentionSpec& s, RowWidths& widths)
+        : graph_(graph), s_(s), ragged_(ragged(s)), widths_(widths) {}
 
     Placed input(std::int64_t uid, std::int64_t heads, std::int64_t S, std::int64_t width) {
         Attributes t;
-        return graph_.tensor(shaped(t, uid, heads, S, {width}));
+        return graph_.tensor(shaped(t, uid, heads, S, width));
     }
-    void output(Attributes& t, std::int64_t uid, std::int64_t heads, std::int64_t S, RowKinds::Kind rows) {
-        shaped(t, uid, heads, S, rows).set_output(true);
+    void output(Attributes& t, std::int64_t uid, std::int64_t heads, std::int64_t S, std::int64_t width) {
+        shaped(t, uid, heads, S, width).set_output(true);
     }
     /// In rows of documents the heads of a token are neighbours.
     Attributes& stats(Attributes& t) {
@@ -141,7 +139,7 @@ class Matrices {
         if (!ragged_) return t.set_dim({s_.B, s_.H, s_.Sq, 1}).set_stride({s_.H * s_.Sq, s_.Sq, 1, 1});
         return t.set_dim({ragged_.documents, s_.H, ragged_.longest, 1})
             .set_stride({s_.H, 1, s_.B * s_.H, 1})
-            .set_ragged_offset(starts({s_.H}));
+            .set_ragged_offset(starts(s_.H));
     }
     Placed lengths() {
         if (!lengths_) lengths_ = graph_.tensor(numbers(uid_lengths, ragged_.documents, fe::DataType_t::INT32));
@@ -149,13 +147,13 @@ class Matrices {
     }
 
   private:
-    Attributes& shaped(Attributes& t, std::int64_t uid, std::int64_t heads, std::int64_t S, RowKinds::Kind rows) {
-        t.set_uid(uid).set_stride({rows.width, s_.K, rows.by_sample ? rows.width : s_.B * rows.width, 1});
+    Attributes& shaped(Attributes& t, std::int64_t uid, std::int64_t heads, std::int64_t S, std::int64_t width) {
+        t.set_uid(uid).set_stride({width, s_.K, s_.B * width, 1});
         if (!ragged_) return t.set_dim({s_.B, heads, S, s_.K});
-        return t.set_dim({ragged_.documents, heads, ragged_.longest, s_.K}).set_ragged_offset(starts(rows));
+        return t.set_dim({ragged_.documents, heads, ragged_.longest, s_.K}).set_ragged_offset(starts(width));
     }
-    Placed starts(RowKinds::Kind rows) {
-        const auto i = static_cast<std::size_t>(kinds_.index_of(rows));
+    Placed starts(std::int64_t width) {
+        const auto i = static_cast<std::size_t>(widths_.index_of(width));
         if (!starts_[i])
             starts_[i] = graph_.tensor(
                 numbers(uid_starts + static_cast<std::int64_t>(i), ragged_.documents + 1, fe::DataType_t::INT64));
@@ -168,9 +166,9 @@ class Matrices {
     Graph& graph_;
     const AttentionSpec& s_;
     Ragged ragged_;
-    RowKinds& kinds_;
+    RowWidths& widths_;
     Placed lengths_;
-    std::array<Placed, RowKinds::most> starts_;
+    std::array<Placed, RowWidths::most> starts_;
 };
 
 /// The faster of the library's first plans that need no more memory than was set aside, its own choice among them.
@@ -209,26 +207,25 @@ void run(const Exec& exec, Plans& plans, Planned& planned, Pointers pointers) {
 /// What the library is told of documents.
 struct DocumentNumbers {
     Tensor lengths, starts, lse;
-    DocumentNumbers(const Exec& exec, const AttentionSpec& s, int kinds)
+    DocumentNumbers(const Exec& exec, const AttentionSpec& s, int widths)
         : lengths(exec.tensor(DType::i32, {ragged(s).documents})),
-          starts(exec.tensor(DType::i64, {kinds, ragged(s).documents + 1})),
+          starts(exec.tensor(DType::i64, {widths, ragged(s).documents + 1})),
           lse(exec.tensor(DType::f32, {s.Sq * s.B, s.H})) {}
 };
 
 /// What is taken for a GPU on paper, whose library cannot be asked: in backward a sum for each query in fp32, and the
 /// gradient of the queries in fp32 or, where the same bits are wanted in every run, that of the probabilities. Of
-/// documents that gradient is as wide as its rows, and those of keys and values that heads share are there for each.
+/// documents that gradient is as wide as its rows.
 void take_on_paper(const Exec& exec, const AttentionSpec& s, bool backward, std::int64_t dq_width) {
     ArenaScope scope(*exec.arena);
     const std::int64_t tokens = s.B * s.Sq, queries = tokens * s.H;
-    if (s.doc_start) DocumentNumbers(exec, s, RowKinds::most);
+    if (s.doc_start) DocumentNumbers(exec, s, RowWidths::most);
     if (!backward) return;
     exec.tensor(DType::f32, {queries});
     if (exec.gpu->deterministic)
         exec.tensor(DType::u8, {deterministic_bytes(s)});
     else
         exec.tensor(DType::f32, {s.doc_start ? tokens * dq_width : queries * s.K});
-    if (keys_aside(s)) exec.tensor(DType::f32, {2 * queries * s.K});
 }
 
 void* pointer(const HeadRows<ConstTensor>& r) {
@@ -280,7 +277,7 @@ struct Operands {
                                          ragged(s)}];
         if (!planned.graph && !planned.refused) {
             auto graph = new_graph(dtype);
-            Matrices matrices(*graph, s, planned.kinds);
+            Matrices matrices(*graph, s, planned.widths);
             build(*graph, matrices);
             const fe::error_t status = graph->build(plans.handle, {fe::HeurMode_t::A});
             if (common()) check(status, backward ? "planning backward" : "planning forward");
@@ -302,13 +299,13 @@ struct Operands {
             return true;
         }
         ArenaScope scope(*exec.arena);
-        const DocumentNumbers numbers(exec, s, planned.kinds.count);
+        const DocumentNumbers numbers(exec, s, planned.widths.count);
         pointers[uid_lengths] = numbers.lengths.data;
-        for (int i = 0; i < planned.kinds.count; ++i)
+        for (int i = 0; i < planned.widths.count; ++i)
             pointers[uid_starts + i] = numbers.starts.ptr<std::int64_t>() + i * numbers.starts.cols();
         pointers[uid_stats] = numbers.lse.data;
         const bool works = !exec.counts();
-        if (works) document_places(exec, s, planned.kinds, numbers.lengths, numbers.starts);
+        if (works) document_places(exec, s, planned.widths, numbers.lengths, numbers.starts);
         if (works && backward) lse_to_rows(exec, numbers.lse, out.lse);
         cuda::run(exec, plans, planned, pointers);
         if (works && !backward) lse_from_rows(exec, out.lse, numbers.lse);
@@ -332,7 +329,7 @@ bool cudnn_attention(const Exec& exec, const AttentionSpec& s, const AttentionOu
         auto options = operands.options<fe::graph::SDPA_attributes>("attention", m);
         options.set_generate_stats(true);
         auto [o, stats] = g.sdpa(operands.q_of(m), operands.k_of(m), operands.v_of(m), options);
-        m.output(*o, uid_o, s.H, s.Sq, {out.o.cols()});
+        m.output(*o, uid_o, s.H, s.Sq, out.o.cols());
         m.stats(*stats).set_output(true);
     });
 }
@@ -341,11 +338,8 @@ bool cudnn_attention_backward(const Exec& exec, const AttentionSpec& s, const At
                               HeadRows<ConstTensor> q, HeadRows<ConstTensor> k, HeadRows<ConstTensor> v,
                               const AttentionOut& out) {
     if (!applies(*exec.gpu, s, q.data.dtype) || takes_too_much(*exec.gpu, s)) return false;
-    ArenaScope scope(*exec.arena);
-    HeadRows<Tensor> dk = grads.dk, dv = grads.dv;
-    if (keys_aside(s))
-        for (HeadRows<Tensor>* x : {&dk, &dv}) *x = {exec.tensor(q.data.dtype, {s.Sk * s.B, s.G * s.K}), 0};
-    const std::int64_t dq_width = grads.dq.data.cols(), dk_width = dk.data.cols(), dv_width = dv.data.cols();
+    const std::int64_t dq_width = grads.dq.data.cols(), dk_width = grads.dk.data.cols(),
+                       dv_width = grads.dv.data.cols();
     if (exec.gpu->on_paper) {
         take_on_paper(exec, s, true, dq_width);
         return true;
@@ -353,26 +347,22 @@ bool cudnn_attention_backward(const Exec& exec, const AttentionSpec& s, const At
     const Operands operands{exec, s, q, k, v, out};
     const Pointers gradients{{uid_do, const_cast<std::byte*>(d_o.data)},
                              {uid_dq, pointer(grads.dq)},
-                             {uid_dk, pointer(dk)},
-                             {uid_dv, pointer(dv)}};
-    const bool done = operands.run({dq_width, dk_width, dv_width}, gradients, [&](Graph& g, Matrices& m) {
+                             {uid_dk, pointer(grads.dk)},
+                             {uid_dv, pointer(grads.dv)}};
+    return operands.run({dq_width, dk_width, dv_width}, gradients, [&](Graph& g, Matrices& m) {
         auto options = operands.options<fe::graph::SDPA_backward_attributes>("attention_backward", m);
         options.set_deterministic_algorithm(exec.gpu->deterministic);
-        // What is added up in has a row for so many, each of the length of a row of the gradient and one for the rest.
-        if (s.doc_start) options.set_max_total_seq_len_q(s.Sq + 1).set_max_total_seq_len_kv(s.Sk * s.B + 1);
+        // What is added up in has so many rows, each of the length of a row of all samples: one more than there are
+        // positions, since the last sample begins behind the first.
+        if (s.doc_start) options.set_max_total_seq_len_q(s.Sq + 1).set_max_total_seq_len_kv(s.Sk + 1);
         Attributes stats;
         auto [to_q, to_k, to_v] = g.sdpa_backward(
             operands.q_of(m), operands.k_of(m), operands.v_of(m), m.input(uid_o, s.H, s.Sq, out.o.cols()),
             m.input(uid_do, s.H, s.Sq, d_o.cols()), g.tensor(m.stats(stats)), options);
-        m.output(*to_q, uid_dq, s.H, s.Sq, {dq_width});
-        m.output(*to_k, uid_dk, s.G, s.Sk, {dk_width, keys_aside(s)});
-        m.output(*to_v, uid_dv, s.G, s.Sk, {dv_width, keys_aside(s)});
+        m.output(*to_q, uid_dq, s.H, s.Sq, dq_width);
+        m.output(*to_k, uid_dk, s.G, s.Sk, dk_width);
+        m.output(*to_v, uid_dv, s.G, s.Sk, dv_width);
     });
-    if (done && keys_aside(s) && !exec.counts()) {
-        put_rows_of_samples(exec, grads.dk, dk.data, s.Sk);
-        put_rows_of_samples(exec, grads.dv, dv.data, s.Sk);
-    }
-    return done;
 }
 
 }  // namespace tera::ops::cuda

@@ -6,22 +6,14 @@ namespace tera::ops::cuda {
 namespace {
 
 __global__ void attention_document_places(std::int32_t* lengths, std::int64_t* starts, const std::int32_t* rows,
-                                          std::int64_t documents, std::int64_t n, std::int64_t S, std::int64_t B,
-                                          RowKinds kinds) {
+                                          std::int64_t documents, std::int64_t n, std::int64_t tokens,
+                                          RowWidths widths) {
     for (std::int64_t i = threadIdx.x; i <= n; i += blockDim.x) {
         const bool there = i < documents;
-        const std::int64_t row = there ? rows[2 * i] : S * B, in_sample = there ? row % B * S + row / B : S * B;
+        const std::int64_t first = there ? rows[2 * i] : tokens;
         if (i < n) lengths[i] = there ? rows[2 * i + 1] : 0;
-        for (int k = 0; k < kinds.count; ++k)
-            starts[k * (n + 1) + i] = (kinds.kind[k].by_sample ? in_sample : row) * kinds.kind[k].width;
+        for (int w = 0; w < widths.count; ++w) starts[w * (n + 1) + i] = first * widths.width[w];
     }
-}
-
-__global__ void attention_put_rows(uint4* out, const uint4* x, std::int64_t S, std::int64_t B, std::int64_t width,
-                                   std::int64_t columns) {
-    const std::int64_t row = blockIdx.x, s = row / B, b = row % B;
-    for (std::int64_t c = threadIdx.x; c < columns; c += blockDim.x)
-        out[row * width + c] = x[(b * S + s) * columns + c];
 }
 
 /// One of the two is written; a block has 32 x 32 of (b, h) and s.
@@ -50,21 +42,11 @@ void turn(const Exec& exec, Tensor out, ConstTensor in, const Shape& lse) {
 
 }  // namespace
 
-void document_places(const Exec& exec, const AttentionSpec& spec, const RowKinds& kinds, Tensor lengths,
+void document_places(const Exec& exec, const AttentionSpec& spec, const RowWidths& widths, Tensor lengths,
                      Tensor starts) {
     attention_document_places<<<1, 256, 0, exec.gpu->stream>>>(lengths.ptr<std::int32_t>(), starts.ptr<std::int64_t>(),
                                                                spec.documents.rows, spec.documents.count,
-                                                               lengths.numel(), spec.Sq, spec.B, kinds);
-    TERA_LAUNCHED();
-}
-
-void put_rows_of_samples(const Exec& exec, HeadRows<Tensor> out, ConstTensor x, std::int64_t S) {
-    constexpr std::int64_t eight = 8;
-    TERA_CHECK(size_of(x.dtype) == 2 && (x.cols() | out.offset | out.data.cols()) % eight == 0,
-               "not in eights: ", x.cols(), " columns at ", out.offset, " of ", out.data.cols());
-    attention_put_rows<<<static_cast<unsigned>(x.rows()), 64, 0, exec.gpu->stream>>>(
-        reinterpret_cast<uint4*>(out.data.data) + out.offset / eight, reinterpret_cast<const uint4*>(x.data), S,
-        x.rows() / S, out.data.cols() / eight, x.cols() / eight);
+                                                               lengths.numel(), spec.Sq * spec.B, widths);
     TERA_LAUNCHED();
 }
 

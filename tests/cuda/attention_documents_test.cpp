@@ -22,36 +22,15 @@ TEST(CudaDocuments, begin_in_rows_of_any_width) {
     CudaWorld gpu;
     AttentionSpec spec{.B = 2, .Sq = 5, .Sk = 5, .H = 1, .G = 1, .K = 8, .scale = 1};
     spec.documents = {3, 5, gpu.up(std::vector<std::int32_t>{0, 5, 1, 2, 5, 3})};
-    cuda::RowKinds kinds;
-    EXPECT_EQ(kinds.index_of({24}), 0);
-    EXPECT_EQ(kinds.index_of({7}), 1);
-    EXPECT_EQ(kinds.index_of({7, true}), 2);
-    EXPECT_EQ(kinds.index_of({24}), 0);
-    ASSERT_EQ(kinds.count, 3);
-    const Tensor lengths = gpu.store.tensor(DType::i32, {4}), starts = gpu.store.tensor(DType::i64, {3, 5});
-    cuda::document_places(gpu.ctx.temp, spec, kinds, lengths, starts);
+    cuda::RowWidths widths;
+    EXPECT_EQ(widths.index_of(24), 0);
+    EXPECT_EQ(widths.index_of(7), 1);
+    EXPECT_EQ(widths.index_of(24), 0);
+    ASSERT_EQ(widths.count, 2);
+    const Tensor lengths = gpu.store.tensor(DType::i32, {4}), starts = gpu.store.tensor(DType::i64, {2, 5});
+    cuda::document_places(gpu.ctx.temp, spec, widths, lengths, starts);
     EXPECT_EQ(numbers<std::int32_t>(gpu, lengths), (std::vector<std::int32_t>{5, 2, 3, 0}));
-    EXPECT_EQ(numbers<std::int64_t>(gpu, starts),
-              (std::vector<std::int64_t>{0, 24, 120, 240, 240, 0, 7, 35, 70, 70, 0, 35, 49, 70, 70}));
-    gpu.expect_sentinels();
-}
-
-TEST(CudaDocuments, rows_of_samples_become_rows_of_positions) {
-    NEED_GPU();
-    CudaWorld gpu;
-    World w;
-    constexpr std::int64_t S = 5, B = 3, columns = 16, width = 40, offset = 8;
-    Tensor wide = w.random(DType::bf16, {S * B, width}), x = w.random(DType::bf16, {B * S, columns});
-    const Tensor on_gpu = gpu.up(wide);
-    cuda::put_rows_of_samples(gpu.ctx.temp, {on_gpu, offset}, gpu.up(x), S);
-    std::vector<double> expected = values(wide);
-    const std::vector<double> from = values(x);
-    for (std::int64_t s = 0; s < S; ++s)
-        for (std::int64_t b = 0; b < B; ++b)
-            for (std::int64_t c = 0; c < columns; ++c)
-                expected[static_cast<std::size_t>((s * B + b) * width + offset + c)] =
-                    from[static_cast<std::size_t>((b * S + s) * columns + c)];
-    EXPECT_EQ(gpu.down(on_gpu), expected);
+    EXPECT_EQ(numbers<std::int64_t>(gpu, starts), (std::vector<std::int64_t>{0, 24, 120, 240, 240, 0, 7, 35, 70, 70}));
     gpu.expect_sentinels();
 }
 

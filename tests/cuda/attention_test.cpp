@@ -144,6 +144,52 @@ class CudaAttention : public CudaOpsTest {
         expect_rows("dq, dk and dv", found[3], found[1], c.K);
     }
 
+    /// All of the others' rows are the same bits, and its own are not.
+    void change_one_document(const Case& c) {
+        SCOPED_TRACE(c.name());
+        const std::int64_t width = (c.H + 2 * c.G) * c.K;
+        const std::vector<std::int32_t> starts = c.starts();
+        AttentionSpec spec = c.spec();
+        see_documents(spec, starts);
+        Tensor qkv = w_.random(GetParam(), {c.Sq * c.B, width}, 3),
+               d_o = w_.random(GetParam(), {c.Sq * c.B, c.H * c.K});
+        const Tensor other_qkv = w_.random(GetParam(), qkv.shape, 3), other_d_o = w_.random(GetParam(), d_o.shape);
+        constexpr std::int32_t changed = 21;  // where documents begin in the first sample, among others
+        const auto is_changed = [&](std::int64_t row) {
+            return row % c.B == 0 && starts[static_cast<std::size_t>(row)] == changed;
+        };
+        std::vector<std::vector<double>> found;
+        for (const bool change : {false, true}) {
+            for (std::int64_t row = 0; change && row < c.Sq * c.B; ++row)
+                if (is_changed(row)) {
+                    ops::copy(w_.ctx.temp, qkv.slice(row, 1), other_qkv.slice(row, 1));
+                    ops::copy(w_.ctx.temp, d_o.slice(row, 1), other_d_o.slice(row, 1));
+                }
+            const ConstTensor in = gpu().up(qkv);
+            const Head q{in, 0}, k{in, c.H * c.K}, v{in, (c.H + c.G) * c.K};
+            const Tensor d = gpu().up(w_.zeros(GetParam(), qkv.shape));
+            const AttentionOut out = attention(gpu().ctx.temp, spec, q, k, v);
+            attention_backward(gpu().ctx.temp, spec, {{d, 0}, {d, c.H * c.K}, {d, (c.H + c.G) * c.K}}, gpu().up(d_o), q,
+                               k, v, out);
+            found.push_back(gpu().down(out.o));
+            found.push_back(gpu().down(d));
+        }
+        for (const std::size_t which : {0u, 1u}) {
+            const std::size_t columns = found[which].size() / static_cast<std::size_t>(c.Sq * c.B);
+            std::int64_t same = 0, others = 0;
+            for (std::int64_t row = 0; row < c.Sq * c.B; ++row) {
+                const auto first = static_cast<std::ptrdiff_t>(static_cast<std::size_t>(row) * columns),
+                           last = first + static_cast<std::ptrdiff_t>(columns);
+                const bool equal = std::equal(found[which].begin() + first, found[which].begin() + last,
+                                              found[which + 2].begin() + first);
+                EXPECT_TRUE(equal || is_changed(row)) << (which ? "gradients" : "output") << " of row " << row;
+                same += equal, others += !is_changed(row);
+            }
+            EXPECT_LT(others, c.Sq * c.B);
+            EXPECT_EQ(same, others) << "what was changed is not seen either";
+        }
+    }
+
     void expect_rows(const char* what, ConstTensor on_gpu, ConstTensor on_cpu, std::int64_t K) {
         expect_rows(what, gpu().down(on_gpu), values(on_cpu), K);
     }
@@ -269,47 +315,7 @@ TEST_P(CudaAttention, many_documents_as_chosen) {
 
 /// What one document holds is nothing to the others, to the bit.
 TEST_P(CudaAttention, documents_do_not_see_each_other) {
-    const Case c{2, 200, 200, 4, 2, 64, true, true};
-    const std::int64_t width = (c.H + 2 * c.G) * c.K;
-    const std::vector<std::int32_t> starts = c.starts();
-    AttentionSpec spec = c.spec();
-    see_documents(spec, starts);
-    Tensor qkv = w_.random(GetParam(), {c.Sq * c.B, width}, 3), d_o = w_.random(GetParam(), {c.Sq * c.B, c.H * c.K});
-    const Tensor other_qkv = w_.random(GetParam(), qkv.shape, 3), other_d_o = w_.random(GetParam(), d_o.shape);
-    constexpr std::int32_t changed = 21;  // where documents begin in the first sample, among others
-    const auto is_changed = [&](std::int64_t row) {
-        return row % c.B == 0 && starts[static_cast<std::size_t>(row)] == changed;
-    };
-    std::vector<std::vector<double>> found;
-    for (const bool change : {false, true}) {
-        for (std::int64_t row = 0; change && row < c.Sq * c.B; ++row)
-            if (is_changed(row)) {
-                ops::copy(w_.ctx.temp, qkv.slice(row, 1), other_qkv.slice(row, 1));
-                ops::copy(w_.ctx.temp, d_o.slice(row, 1), other_d_o.slice(row, 1));
-            }
-        const ConstTensor in = gpu().up(qkv);
-        const Head q{in, 0}, k{in, c.H * c.K}, v{in, (c.H + c.G) * c.K};
-        const Tensor d = gpu().up(w_.zeros(GetParam(), qkv.shape));
-        const AttentionOut out = attention(gpu().ctx.temp, spec, q, k, v);
-        attention_backward(gpu().ctx.temp, spec, {{d, 0}, {d, c.H * c.K}, {d, (c.H + c.G) * c.K}}, gpu().up(d_o), q, k,
-                           v, out);
-        found.push_back(gpu().down(out.o));
-        found.push_back(gpu().down(d));
-    }
-    for (const std::size_t which : {0u, 1u}) {
-        const std::size_t columns = found[which].size() / static_cast<std::size_t>(c.Sq * c.B);
-        std::int64_t same = 0, others = 0;
-        for (std::int64_t row = 0; row < c.Sq * c.B; ++row) {
-            const auto first = static_cast<std::ptrdiff_t>(static_cast<std::size_t>(row) * columns),
-                       last = first + static_cast<std::ptrdiff_t>(columns);
-            const bool equal =
-                std::equal(found[which].begin() + first, found[which].begin() + last, found[which + 2].begin() + first);
-            EXPECT_TRUE(equal || is_changed(row)) << (which ? "gradients" : "output") << " of row " << row;
-            same += equal, others += !is_changed(row);
-        }
-        EXPECT_LT(others, c.Sq * c.B);
-        EXPECT_EQ(same, others) << "what was changed is not seen either";
-    }
+    for (const std::int64_t G : {4, 2}) change_one_document({2, 200, 200, 4, G, 64, true, true});
 }
 
 TEST_P(CudaAttention, heads_that_our_kernels_take) {
