@@ -36,10 +36,6 @@ TEST(CudaRecorder, plays_what_comes_again) {
         copy_to_host(exec, found.data(), sum);
         EXPECT_EQ(found, expected) << "round " << round;
     }
-    if (soft_gpu_forget_written) {  // which cannot record
-        EXPECT_EQ(outcomes, std::vector<Outcome>(5, Outcome::given));
-        return;
-    }
     EXPECT_EQ(outcomes, (std::vector<Outcome>{Outcome::given, Outcome::recorded, Outcome::played, Outcome::played,
                                               Outcome::played}));
     EXPECT_EQ(calls, 2);

@@ -12,6 +12,7 @@
 #include "soft_gpu/cublaslt_product.h"
 #include "soft_gpu/guard.h"
 #include "soft_gpu/memory.h"
+#include "soft_gpu/recording.h"
 #include "soft_gpu/streams.h"
 
 struct cublasLtContext {};
@@ -244,17 +245,19 @@ struct Room {
 
 /// Alone on the device, and no exception leaves it: those who call speak C.
 cublasStatus_t run(const Product& p, Room workspace, cudaStream_t stream) {
-    char who[96];
-    std::snprintf(who, sizeof who, "cuBLASLt: product of m %zu n %zu k %zu", p.m(), p.n(), p.k());
-    const cudaError_t error = guarded(who, [&] {
-        if (!is_stream(stream)) return cudaErrorInvalidResourceHandle;
-        const StreamOrder::Working here(queue_of(stream), "a product of cuBLASLt");
-        multiply(p);
-        if (workspace.bytes > 0)  // of no use here; another algorithm would write there
-            Memory::get()
-                .must_find(workspace.data, workspace.bytes, "workspace")
-                .touch(workspace.data, workspace.bytes, true);
-        return cudaSuccess;
+    const cudaError_t error = Recording::give(stream, [=] {
+        char who[96];
+        std::snprintf(who, sizeof who, "cuBLASLt: product of m %zu n %zu k %zu", p.m(), p.n(), p.k());
+        return guarded(who, [&] {
+            if (!is_stream(stream)) return cudaErrorInvalidResourceHandle;
+            const StreamOrder::Working here(queue_of(stream), "a product of cuBLASLt");
+            multiply(p);
+            if (workspace.bytes > 0)  // of no use here; another algorithm would write there
+                Memory::get()
+                    .must_find(workspace.data, workspace.bytes, "workspace")
+                    .touch(workspace.data, workspace.bytes, true);
+            return cudaSuccess;
+        });
     });
     return error == cudaSuccess ? CUBLAS_STATUS_SUCCESS : CUBLAS_STATUS_EXECUTION_FAILED;
 }

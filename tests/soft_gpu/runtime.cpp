@@ -13,12 +13,14 @@
 #include "soft_gpu/device_limits.h"
 #include "soft_gpu/guard.h"
 #include "soft_gpu/memory.h"
+#include "soft_gpu/recording.h"
 #include "soft_gpu/streams.h"
 #include "soft_gpu/tensor_map.h"
 
 using soft_gpu::guarded;
 using soft_gpu::Memory;
 using soft_gpu::On;
+using soft_gpu::Recording;
 using soft_gpu::StreamOrder;
 using Clock = std::chrono::steady_clock;
 
@@ -91,6 +93,7 @@ cudaError_t wait_for_event(const char* call, cudaEvent_t event) {
 
 cudaError_t wait_for_stream(const char* call, cudaStream_t stream) {
     return guarded(call, [=] {
+        if (Recording::has(stream)) return cudaErrorStreamCaptureUnsupported;
         if (!soft_gpu::is_stream(stream)) return cudaErrorInvalidResourceHandle;
         StreamOrder& order = StreamOrder::get();
         order.host_waits(order.known_on(soft_gpu::queue_of(stream)));
@@ -258,24 +261,21 @@ cudaError_t cudaStreamSynchronize(cudaStream_t stream) { return wait_for_stream(
 cudaError_t cudaStreamQuery(cudaStream_t stream) { return wait_for_stream("cudaStreamQuery", stream); }
 
 cudaError_t cudaStreamWaitEvent(cudaStream_t stream, cudaEvent_t event, unsigned) {
-    return guarded("cudaStreamWaitEvent", [=] {
-        if (!soft_gpu::is_stream(stream) || !events().has(event)) return cudaErrorInvalidResourceHandle;
-        StreamOrder::get().wait(soft_gpu::queue_of(stream), event->known);
-        return cudaSuccess;
-    });
+    const auto now = [=] {
+        return guarded("cudaStreamWaitEvent", [=] {
+            if (!soft_gpu::is_stream(stream) || !events().has(event)) return cudaErrorInvalidResourceHandle;
+            StreamOrder::get().wait(soft_gpu::queue_of(stream), event->known);
+            return cudaSuccess;
+        });
+    };
+    Recording* const recording = Recording::under_way();
+    if (!recording || !(Recording::has(stream) || recording->has(event))) return now();
+    return guarded("cudaStreamWaitEvent", [=] { return recording->wait(stream, event, now); });
 }
-
-// Nothing can be recorded here: callers find that out at the beginning.
-cudaError_t cudaStreamBeginCapture(cudaStream_t, cudaStreamCaptureMode) { return cudaErrorNotSupported; }
-cudaError_t cudaStreamEndCapture(cudaStream_t, cudaGraph_t*) { return cudaErrorNotSupported; }
-cudaError_t cudaGraphInstantiate(cudaGraphExec_t*, cudaGraph_t, unsigned long long) { return cudaErrorNotSupported; }
-cudaError_t cudaGraphLaunch(cudaGraphExec_t, cudaStream_t) { return cudaErrorNotSupported; }
-cudaError_t cudaGraphDestroy(cudaGraph_t) { return cudaErrorNotSupported; }
-cudaError_t cudaGraphExecDestroy(cudaGraphExec_t) { return cudaErrorNotSupported; }
 
 cudaError_t cudaStreamGetCaptureInfo(cudaStream_t stream, cudaStreamCaptureStatus* status, unsigned long long*,
                                      cudaGraph_t*, const cudaGraphNode_t**, const cudaGraphEdgeData**, std::size_t*) {
-    *status = cudaStreamCaptureStatusNone;
+    *status = soft_gpu::Recording::has(stream) ? cudaStreamCaptureStatusActive : cudaStreamCaptureStatusNone;
     return guarded("cudaStreamGetCaptureInfo", [=] { return found(soft_gpu::is_stream(stream)); });
 }
 
@@ -299,13 +299,16 @@ cudaError_t cudaEventDestroy(cudaEvent_t event) {
 }
 
 cudaError_t cudaEventRecord(cudaEvent_t event, cudaStream_t stream) {
-    return guarded("cudaEventRecord", [=] {
-        if (!events().has(event) || !soft_gpu::is_stream(stream)) return cudaErrorInvalidResourceHandle;
-        event->recorded = true;
-        event->known = StreamOrder::get().known_on(soft_gpu::queue_of(stream));
-        event->at = Clock::now();
-        return cudaSuccess;
-    });
+    const auto now = [=] {
+        return guarded("cudaEventRecord", [=] {
+            if (!events().has(event) || !soft_gpu::is_stream(stream)) return cudaErrorInvalidResourceHandle;
+            event->recorded = true;
+            event->known = StreamOrder::get().known_on(soft_gpu::queue_of(stream));
+            event->at = Clock::now();
+            return cudaSuccess;
+        });
+    };
+    return Recording::has(stream) ? Recording::under_way()->record(event, stream, now) : now();
 }
 
 cudaError_t cudaEventSynchronize(cudaEvent_t event) { return wait_for_event("cudaEventSynchronize", event); }

@@ -5,6 +5,7 @@
 
 #include "soft_gpu/guard.h"
 #include "soft_gpu/memory.h"
+#include "soft_gpu/recording.h"
 #include "soft_gpu/streams.h"
 
 using soft_gpu::Fault;
@@ -76,10 +77,12 @@ bool sides_of(cudaMemcpyKind kind, Sides& sides) {
 /// What is on a stream, or waited for.
 template <class F>
 cudaError_t on_stream(const char* call, cudaStream_t stream, F work) {
-    return guarded(call, [=] {
-        if (!soft_gpu::is_stream(stream)) return cudaErrorInvalidResourceHandle;
-        const StreamOrder::Working here(soft_gpu::queue_of(stream), call);
-        return work();
+    return soft_gpu::Recording::give(stream, [=] {
+        return guarded(call, [=] {
+            if (!soft_gpu::is_stream(stream)) return cudaErrorInvalidResourceHandle;
+            const StreamOrder::Working here(soft_gpu::queue_of(stream), call);
+            return work();
+        });
     });
 }
 template <class F>

@@ -14,6 +14,7 @@
 #include "soft_gpu/fat_binary.h"
 #include "soft_gpu/guard.h"
 #include "soft_gpu/launch.h"
+#include "soft_gpu/recording.h"
 #include "soft_gpu/streams.h"
 
 using soft_gpu::guarded;
@@ -129,8 +130,30 @@ cudaError_t guarded_launch(const char* call, const void* function, dim3 grid, di
     // Also after a fault: only to have the name.
     (void)guarded(
         call, [&] { return named = find_kernel(function), cudaSuccess; }, On::any_device);
-    return guarded(named ? named->name.c_str() : call,
-                   [&] { return launch(find_kernel(function), grid, block, args, dynamic, stream); });
+    const char* const who = named ? named->name.c_str() : call;
+    const auto give = [=](void** with) {
+        return guarded(who, [=] { return launch(find_kernel(function), grid, block, with, dynamic, stream); });
+    };
+    if (!soft_gpu::Recording::has(stream)) return give(args);
+    // The arguments are those of now.
+    std::vector<std::vector<std::byte>> kept;
+    const cudaError_t error = guarded(who, [&] {
+        Kernel* const kernel = find_kernel(function);
+        cudaError_t why = cudaErrorInvalidDeviceFunction;
+        const soft_gpu::Function* const translated = kernel ? function_of(*kernel, why) : nullptr;
+        if (!translated) return why;
+        for (const std::size_t size : soft_gpu::parameter_sizes(*translated)) {
+            const auto* const from = static_cast<const std::byte*>(args[kept.size()]);
+            kept.emplace_back(from, from + size);
+        }
+        return cudaSuccess;
+    });
+    if (error != cudaSuccess) return error;
+    return soft_gpu::Recording::give(stream, [give, kept]() mutable {
+        std::vector<void*> places;
+        for (std::vector<std::byte>& argument : kept) places.push_back(argument.data());
+        return give(places.data());
+    });
 }
 
 /// What stands between <<< and >>>, until the kernel's stub takes it.
