@@ -16,7 +16,7 @@ DocumentList list_documents(const std::int32_t* doc_start, std::int64_t S, std::
                 rows.push_back(static_cast<std::int32_t>(s * B + b));
                 rows.push_back(0);
                 first = s;
-            } else if (s == 0 || start != first) {
+            } else if (start != first) {
                 return {};
             }
             list.longest = std::max<std::int64_t>(list.longest, ++rows.back());
