@@ -11,8 +11,11 @@ import re
 import time
 
 import torch
+import torch._functorch.config
 from torch.nn.attention import SDPBackend, sdpa_kernel
 from torch.nn.functional import scaled_dot_product_attention
+
+torch._functorch.config.donated_buffer = False  # gradients are taken more than once
 
 
 def document_lengths(batch, length):
