@@ -1,7 +1,6 @@
 // Attention forward on Hopper's warp groups, after FlashAttention-3: queries meet tiles of keys and values. While the
 // probabilities of one tile are made, those of the last one meet their values.
-#include "ops/attention_sm90.h"
-
+#include "ops/attention_mma.h"
 #include "ops/attention_sm90.cuh"
 
 namespace tera::ops::cuda {
@@ -191,6 +190,20 @@ bool sm90_attention(const Exec& exec, const AttentionSpec& s, const AttentionOut
                                      out.lse.ptr<float>()};
         sm90::launch<Op>(exec, args);
     });
+    return true;
+}
+
+bool sm90_attention_backward(const Exec& exec, const AttentionSpec& s, const AttentionGrads& grads, ConstTensor d_o,
+                             HeadRows<ConstTensor> q, HeadRows<ConstTensor> k, HeadRows<ConstTensor> v,
+                             const AttentionOut& out) {
+    if (!sm90::applies(exec, s, q, k, v)) return false;
+    ArenaScope scope(*exec.arena);
+    const Tensor delta = exec.tensor(DType::f32, out.lse.shape);
+    if (exec.counts()) return true;
+    attention_delta(exec, s, delta, d_o, out.o);
+    const sm90::Backward backward{s, grads, {d_o, 0}, q, k, v, out, delta};
+    sm90::query_gradients(exec, backward);
+    sm90::key_gradients(exec, backward);
     return true;
 }
 
