@@ -69,7 +69,8 @@ TEST_F(TrainerOnGpu, RecordingsDoNotChangeABit) {
 
 TEST_F(TrainerOnGpu, RecordedMicroBatchesOfAStepAddUp) {
     // Each of three places that batches are sent to comes as the first of a step and as the second.
-    const std::string flags = "--deterministic-mode --bf16 --train-iters 12 --micro-batch-size 2 --global-batch-size 4 ";
+    const std::string flags =
+        "--deterministic-mode --bf16 --train-iters 12 --micro-batch-size 2 --global-batch-size 4 ";
     expect_same_training(run(flags), run(flags + "--enable-cuda-graph "));
 }
 
