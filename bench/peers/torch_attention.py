@@ -8,6 +8,7 @@ flex_attention (compiled, with the blocks that nobody sees left out). With dropo
 """
 import argparse
 import re
+import sys
 import time
 
 import torch
@@ -52,7 +53,8 @@ class Bench:
     def __init__(self, word, seconds):
         match = re.fullmatch(r"(\d+)x(\d+)x(\d+)/(\d+)x(\d+)", word)
         if not match:
-            raise SystemExit(f"torch_attention.py: '{word}' is no shape; 8x2048x24/24x96 is one")
+            print(f"torch_attention.py: '{word}' is no shape; 8x2048x24/24x96 is one", file=sys.stderr)
+            sys.exit(2)
         self.B, self.S, self.H, self.G, self.K = map(int, match.groups())
         self.seconds = seconds
 
