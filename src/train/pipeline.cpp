@@ -194,6 +194,12 @@ void Pipeline::forward_and_backward(const Work& work, const PipelineStep& forwar
                          std::bit_cast<std::uint64_t>(d.grad_scale),
                          number(work.sums.data)};
     for (const Param* p : params_) key.push_back(p->grad_is_old);
+    // Memory that has grown since is somewhere else.
+    const Ctx ctx = parts_.workspace.ctx();
+    for (const Exec& memory : {ctx.keep, ctx.temp, ctx.redo}) {
+        ArenaScope scope(*memory.arena);
+        key.push_back(number(memory.tensor(DType::u8, {1}).data));
+    }
     if (recorder_->run(key, give) != Recorder::Outcome::played) return;
     for (Param* p : params_) p->grad_is_old = false;  // as after any backward pass
     if (work.loss_known) work.loss_known(forward_step.micro_batch, b);

@@ -9,15 +9,20 @@ namespace {
 
 using Outcome = Recorder::Outcome;
 
-TEST(CudaRecorder, plays_what_comes_again) {
-    NEED_GPU();
-    const Engine engine(Device::cuda);
+struct OnGpu {
+    Engine engine{Device::cuda};
     ThreadPool pool{1};
     Arena arena{Arena::Kind::real, engine.memory()};
-    const Exec exec = engine.exec(arena, pool);
+    Exec exec = engine.exec(arena, pool);
+};
+
+TEST(CudaRecorder, plays_what_comes_again) {
+    NEED_GPU();
+    OnGpu gpu;
+    const Exec& exec = gpu.exec;
     const Tensor x = exec.tensor(DType::f32, {1000}), sum = exec.tensor(DType::f32, {1000});
     ops::fill_zero(exec, sum);
-    Recorder recorder(engine);
+    Recorder recorder(gpu.engine);
     std::vector<float> host(1000), found(1000), expected(1000);
     std::vector<Outcome> outcomes;
     int calls = 0;
@@ -45,12 +50,10 @@ TEST(CudaRecorder, plays_what_comes_again) {
 
 TEST(CudaRecorder, leaves_what_never_comes_again) {
     NEED_GPU();
-    const Engine engine(Device::cuda);
-    ThreadPool pool{1};
-    Arena arena{Arena::Kind::real, engine.memory()};
-    const Exec exec = engine.exec(arena, pool);
+    OnGpu gpu;
+    const Exec& exec = gpu.exec;
     const Tensor x = exec.tensor(DType::f32, {10});
-    Recorder recorder(engine);
+    Recorder recorder(gpu.engine);
     for (std::uint64_t i = 0; i < 200; ++i)
         EXPECT_EQ(recorder.run({i}, [&] { ops::fill_zero(exec, x); }), Outcome::given);
 }

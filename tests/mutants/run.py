@@ -264,6 +264,7 @@ MUTANTS = [
     ("src/ops/row_ring.cuh", "        asm volatile(\"fence.proxy.async.shared::cta;\" ::: \"memory\");  // the slot has been read\n", "", "test_cuda_soft", "*CudaOps.norms/bf16"),
     ("src/train/pipeline.cpp", "key.push_back(p->grad_is_old)", "key.push_back(p == nullptr)", "test_train_soft", "TrainerOnGpu.RecordedMicroBatches*"),
     ("src/train/pipeline.cpp", "p->grad_is_old = false;  // as after any backward pass", "p->grad_is_old = p->grad_is_old;", "test_train_soft", "TrainerOnGpu.RecordedMicroBatches*"),
+    ("src/train/pipeline.cpp", "std::bit_cast<std::uint64_t>(d.grad_scale)", "std::bit_cast<std::uint64_t>(0.0 * d.grad_scale)", "test_train_soft", "TrainerOnGpu.RecordedMicroBatches*"),
     ("src/ops/document_list.cpp", "++list.count > most_documents(S, B)", "++list.count > S * B", "test_ops", "DocumentList*"),
     ("src/ops/document_list.cpp", "start != first", "start > first", "test_ops", "DocumentList*"),
     ("src/ops/attention_documents.cu", "there ? rows[2 * i] : tokens", "there ? rows[2 * i] : 0", "test_cuda_soft", "CudaDocuments*"),

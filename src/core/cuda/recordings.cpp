@@ -47,6 +47,10 @@ bool Recordings::record(const Key& key, const std::function<void()>& give) {
     cudaGraphExec_t recording = nullptr;
     const cudaError_t status = cudaGraphInstantiate(&recording, graph, 0);
     cudaGraphDestroy(graph);
+    if (status == cudaErrorMemoryAllocation)
+        usage_error(
+            "the GPU has no memory left to record a micro-batch; leave out --enable-cuda-graph, or lower "
+            "--micro-batch-size");
     TERA_CUDA(status);
     recordings_[key] = recording;
     return play(key);
