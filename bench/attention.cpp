@@ -4,7 +4,7 @@
 // the products of causal attention once (2 forward, 5 backward), whatever the kernels do; of documents those of what
 // their tokens see; cuDNN is told of them as sequences of different lengths.
 //
-//   attention [--seconds T] [--f16] BATCHxSEQUENCExHEADS/KEY_HEADSxWIDTH ...
+//   attention [--seconds T] [--f16] [--deterministic] BATCHxSEQUENCExHEADS/KEY_HEADSxWIDTH ...
 #include <cstdio>
 
 #if defined(TERA_WITH_CUDA)
@@ -162,18 +162,21 @@ int main(int count, char** words) {
             b.seconds = std::atof(words[++i]);
         } else if (word == "--f16") {
             b.dtype = DType::f16;
+        } else if (word == "--deterministic") {
+            b.gpu.deterministic = true;
         } else if (std::sscanf(word.c_str(), "%lldx%lldx%lld/%lldx%lld", &B, &S, &H, &G, &K) == 5 && B > 0 && S > 1 &&
                    G > 0 && H % G == 0 && K > 0) {
             run(b, {B, S, H, G, K});
             any = true;
         } else {
             std::fprintf(stderr,
-                         "attention: '%s' is no shape; usage: attention [--seconds T] [--f16] 8x2048x24/24x96 ...\n",
+                         "attention: '%s' is no shape; usage: attention [--seconds T] [--f16] [--deterministic] "
+                         "8x2048x24/24x96 ...\n",
                          words[i]);
             return 2;
         }
     }
-    if (!any) std::fprintf(stderr, "usage: attention [--seconds T] [--f16] 8x2048x24/24x96 ...\n");
+    if (!any) std::fprintf(stderr, "usage: attention [--seconds T] [--f16] [--deterministic] 8x2048x24/24x96 ...\n");
     return any ? 0 : 2;
 }
 

@@ -28,7 +28,8 @@ peer=bench/peers/torch_gpu_step.py
 
 # name | steps | flags | flags of PyTorch | the peer that runs twice, and its flags
 rows() {
-    local gpt="--tokenizer-type GPT2BPETokenizer --attention-dropout 0 --hidden-dropout 0"
+    local dropped="--tokenizer-type GPT2BPETokenizer"  # by 0.1, Megatron's default
+    local gpt="$dropped --attention-dropout 0 --hidden-dropout 0"
     local llama="--tokenizer-type NullTokenizer --swiglu --normalization RMSNorm --position-embedding-type rope"
     llama+=" --disable-bias-linear --group-query-attention --attention-dropout 0 --hidden-dropout 0"
     local llama3="$llama --vocab-size 128255 --untie-embeddings-and-output-weights --rotary-base 500000"
@@ -38,13 +39,15 @@ rows() {
     peer8b+=" --micro-batches 8"
     local keep="--keep-mlp-activations"  # where it fits
     cat <<ROWS
-gpt124m|3 20|$gpt $keep --num-layers 12 --hidden-size 768 --num-attention-heads 12 --seq-length 1024 --max-position-embeddings 1024 --micro-batch-size 64 --global-batch-size 64|--layers 12 --hidden 768 --heads 12 --ffn 3072 --vocab 50304 --sequence 1024 --batch 64|llmc --depth 12 --batch 64 --gelu-fusion 2 --steps 25
-gpt2-1.56b|3 10|$gpt $keep --num-layers 48 --hidden-size 1600 --num-attention-heads 25 --seq-length 1024 --max-position-embeddings 1024 --micro-batch-size 16 --global-batch-size 16|--layers 48 --hidden 1600 --heads 25 --ffn 6400 --vocab 50304 --sequence 1024 --batch 16|llmc --depth 48 --batch 16 --gelu-fusion 1 --steps 16
-gpt1.7b|3 8|$gpt $keep --make-vocab-size-divisible-by 1024 --num-layers 24 --hidden-size 2304 --num-attention-heads 24 --seq-length 2048 --max-position-embeddings 2048 --micro-batch-size 16 --global-batch-size 16|--layers 24 --hidden 2304 --heads 24 --ffn 9216 --vocab 51200 --sequence 2048 --batch 16
-llama3.6b|2 8|$llama3 $keep --num-layers 28 --hidden-size 3072 --num-attention-heads 24 --num-query-groups 8 --ffn-hidden-size 8192 --seq-length 4096 --max-position-embeddings 4096 --micro-batch-size 6 --global-batch-size 6|--llama --layers 28 --hidden 3072 --heads 24 --kv-heads 8 --ffn 8192 --vocab 128256 --sequence 4096 --batch 6
-qwen2.5-1.5b|2 5|$llama $keep --vocab-size 151935 --add-qkv-bias --rotary-base 1000000 --num-layers 28 --hidden-size 1536 --num-attention-heads 12 --num-query-groups 2 --ffn-hidden-size 8960 --seq-length 1024 --max-position-embeddings 1024 --micro-batch-size 32 --global-batch-size 128|--llama --qkv-bias --tied --layers 28 --hidden 1536 --heads 12 --kv-heads 2 --ffn 8960 --vocab 151936 --sequence 1024 --batch 32 --micro-batches 4|llmq --batch 32 --micro-batches 4
+gpt124m|6 20|$gpt $keep --num-layers 12 --hidden-size 768 --num-attention-heads 12 --seq-length 1024 --max-position-embeddings 1024 --micro-batch-size 64 --global-batch-size 64|--layers 12 --hidden 768 --heads 12 --ffn 3072 --vocab 50304 --sequence 1024 --batch 64|llmc --depth 12 --batch 64 --gelu-fusion 2 --steps 25
+gpt2-1.56b|6 10|$gpt $keep --num-layers 48 --hidden-size 1600 --num-attention-heads 25 --seq-length 1024 --max-position-embeddings 1024 --micro-batch-size 16 --global-batch-size 16|--layers 48 --hidden 1600 --heads 25 --ffn 6400 --vocab 50304 --sequence 1024 --batch 16|llmc --depth 48 --batch 16 --gelu-fusion 1 --steps 16
+gpt1.7b|6 8|$gpt $keep --make-vocab-size-divisible-by 1024 --num-layers 24 --hidden-size 2304 --num-attention-heads 24 --seq-length 2048 --max-position-embeddings 2048 --micro-batch-size 16 --global-batch-size 16|--layers 24 --hidden 2304 --heads 24 --ffn 9216 --vocab 51200 --sequence 2048 --batch 16
+llama3.6b|6 8|$llama3 $keep --num-layers 28 --hidden-size 3072 --num-attention-heads 24 --num-query-groups 8 --ffn-hidden-size 8192 --seq-length 4096 --max-position-embeddings 4096 --micro-batch-size 6 --global-batch-size 6|--llama --layers 28 --hidden 3072 --heads 24 --kv-heads 8 --ffn 8192 --vocab 128256 --sequence 4096 --batch 6
+qwen2.5-1.5b|5 5|$llama $keep --vocab-size 151935 --add-qkv-bias --rotary-base 1000000 --num-layers 28 --hidden-size 1536 --num-attention-heads 12 --num-query-groups 2 --ffn-hidden-size 8960 --seq-length 1024 --max-position-embeddings 1024 --micro-batch-size 32 --global-batch-size 128|--llama --qkv-bias --tied --layers 28 --hidden 1536 --heads 12 --kv-heads 2 --ffn 8960 --vocab 151936 --sequence 1024 --batch 32 --micro-batches 4|llmq --batch 32 --micro-batches 4
 llama3-8b-4k|1 3|$llama8b $keep --seq-length 4096 --max-position-embeddings 4096|$peer8b --sequence 4096
 llama3-8b-8k|1 3|$llama8b --seq-length 8192 --max-position-embeddings 8192|$peer8b --sequence 8192
+gpt124m-dropout|6 20|$dropped $keep --num-layers 12 --hidden-size 768 --num-attention-heads 12 --seq-length 1024 --max-position-embeddings 1024 --micro-batch-size 64 --global-batch-size 64|--layers 12 --hidden 768 --heads 12 --ffn 3072 --vocab 50304 --sequence 1024 --batch 64 --dropout 0.1
+gpt1.7b-dropout|6 8|$dropped $keep --make-vocab-size-divisible-by 1024 --num-layers 24 --hidden-size 2304 --num-attention-heads 24 --seq-length 2048 --max-position-embeddings 2048 --micro-batch-size 16 --global-batch-size 16|--layers 24 --hidden 2304 --heads 24 --ffn 9216 --vocab 51200 --sequence 2048 --batch 16 --dropout 0.1
 ROWS
 }
 

@@ -37,8 +37,8 @@ check() {
         sub(/\/.*/, "", target)
     }
     header ~ /^(cuda|cublas|cudnn|nccl|mpi|nvtx|cuda_[a-z]+)[A-Za-z0-9_]*\.h$/ || header ~ /^(cub|cooperative_groups|nvtx3)\// {
-        if (file !~ /\.cuh?$|_cublaslt\.cpp$|_cudnn\.cpp$|^core\/cuda\/|^comm\/nccl_|^comm\/mpi[_\/]/)
-            offence("vendor header <" header "> outside *.cu, *_cublaslt.cpp, *_cudnn.cpp, core/cuda/, comm/nccl_*, comm/mpi_*")
+        if (file !~ /\.cuh?$|_cublaslt\.cpp$|_cudnn\.(h|cpp)$|^core\/cuda\/|^comm\/nccl_|^comm\/mpi[_\/]/)
+            offence("vendor header <" header "> outside *.cu, *_cublaslt.cpp, *_cudnn.{h,cpp}, core/cuda/, comm/nccl_*, comm/mpi_*")
     }
     header ~ /^fmt\// && file ~ /\.(h|cu|cuh)$/ { offence("<" header "> in a file that nvcc may see") }
     /#[ \t]*include[ \t]*"/ {

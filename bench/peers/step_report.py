@@ -42,7 +42,7 @@ def row(name, ours, peer):
 
 def table(runs, device, date):
     lines = [f"# Training steps on one {device} ({date})", "",
-             "bf16 weights, fp32 main weights, dropout 0, random tokens; `bench/run_step.sh`. Speed is the median of the "
+             "bf16 weights, fp32 main weights, dropout 0 but where a row says so (0.1), random tokens; `bench/run_step.sh`. Speed is the median of the "
              "timed steps after warm-up (slowest .. fastest). MFU: causal attention counted once / whole, over "
              f"{runs[0][1]['peak_tflops'] or 0:g} TFLOP/s. Memory in GiB: ours is the sum of what we allocate, PyTorch's what "
              "its allocator held at most. First step: seconds from process start until its loss is known.", ""]

@@ -2,10 +2,12 @@
 """Peer of `teratron bench step`: training steps of a GPT or Llama in PyTorch on one GPU.
 
     python3 bench/peers/torch_gpu_step.py --layers 24 --hidden 2304 --heads 24 --ffn 9216 --vocab 51200 \\
-        --sequence 2048 --batch 16 [--micro-batches 4] [--llama [--kv-heads 8] [--qkv-bias] [--tied]] [--eager]
+        --sequence 2048 --batch 16 [--micro-batches 4] [--dropout 0.1] [--llama [--kv-heads 8] [--qkv-bias] [--tied]] \\
+        [--eager]
 
 What a PyTorch user would run: torch.compile, cuDNN attention, fp32 weights under bf16 autocast, fused AdamW, clipping at
-norm 1, dropout 0, random tokens. Prints one line of JSON: seconds of every timed step, peak memory, and when the first
+norm 1, random tokens; dropout, if any, as Megatron has it: of the embedding, of attention's probabilities and of what both
+halves of a layer add. Prints one line of JSON: seconds of every timed step, peak memory, and when the first
 step was done after the process began. Without room for the model the line has an "error" instead.
 """
 
@@ -40,6 +42,10 @@ def rotate(x, cos, sin):
     return (x * cos + torch.cat((-second, first), -1) * sin).to(x.dtype)
 
 
+def drop(x, p):
+    return F.dropout(x, p) if p > 0 else x
+
+
 class Block(nn.Module):
     def __init__(self, c):
         super().__init__()
@@ -57,13 +63,15 @@ class Block(nn.Module):
         q, k, v = (t.view(b, s, -1, self.dim).transpose(1, 2) for t in self.qkv(self.norm1(x)).split(self.sizes, -1))
         if self.c.llama:
             q, k = rotate(q, cos, sin), rotate(k, cos, sin)
-        a = F.scaled_dot_product_attention(q, k, v, is_causal=True, enable_gqa=self.c.kv_heads != self.c.heads)
-        x = x + self.proj(a.transpose(1, 2).reshape(b, s, h))
+        dropout = self.c.dropout
+        a = F.scaled_dot_product_attention(
+            q, k, v, dropout_p=dropout, is_causal=True, enable_gqa=self.c.kv_heads != self.c.heads)
+        x = x + drop(self.proj(a.transpose(1, 2).reshape(b, s, h)), dropout)
         y = self.up(self.norm2(x))
         if self.c.llama:
             gate, up = y.chunk(2, -1)
-            return x + self.down(F.silu(gate) * up)
-        return x + self.down(F.gelu(y, approximate="tanh"))
+            return x + drop(self.down(F.silu(gate) * up), dropout)
+        return x + drop(self.down(F.gelu(y, approximate="tanh")), dropout)
 
 
 class Decoder(nn.Module):
@@ -90,6 +98,7 @@ class Decoder(nn.Module):
         x = self.word(tokens)
         if self.position is not None:
             x = x + self.position.weight[: tokens.shape[1]]
+        x = drop(x, self.c.dropout)
         for block in self.blocks:
             x = block(x, self.cos, self.sin)
         return F.cross_entropy(self.head(self.norm(x)).view(-1, self.c.vocab), labels.view(-1))
@@ -104,6 +113,7 @@ def arguments():
     parser.add_argument("--llama", action="store_true", help="RMSNorm, RoPE, SwiGLU, no biases, own output matrix")
     parser.add_argument("--qkv-bias", action="store_true")
     parser.add_argument("--tied", action="store_true", help="output matrix = word embedding (always without --llama)")
+    parser.add_argument("--dropout", type=float, default=0.0)
     parser.add_argument("--eager", action="store_true", help="without torch.compile")
     parser.add_argument("--warmup", type=int, default=4)
     parser.add_argument("--steps", type=int, default=8)

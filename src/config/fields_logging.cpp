@@ -103,8 +103,12 @@ void add_kernel_fields(FieldList& list) {
     list.group("kernel choices");
     list.add(
         "enable-cuda-graph", &C::enable_cuda_graph,
-        "record forward and backward of a micro-batch once, and then give them to the GPU as a whole: faster where "
-        "kernels are short (one rank, no documents apart, --timing-log-level below 2)");
+        "forward and backward of a micro-batch are recorded once and then given to the GPU as a whole, which is done "
+        "wherever it can be (one rank, no documents apart, no --profile, --timing-log-level below 2); with this flag a "
+        "line says why where it cannot");
+    list.add("no-cuda-graph", &C::cuda_graph, "give the GPU kernel by kernel what would else be recorded")
+        .off()
+        .not_from_core();
     list.unbound(FlagStatus::inert, "it chooses between kernels of the same maths; the program chooses its own",
                  {{"transformer-impl", "s{local|transformer_engine}=transformer_engine"},
                   {"attention-backend", "s{flash|fused|unfused|local|auto}=auto"},

@@ -107,7 +107,8 @@ struct RunConfig {
     int64_t seed = 1234;
     bool data_parallel_random_init = false;
     bool deterministic_mode = false;
-    bool enable_cuda_graph = false;
+    bool enable_cuda_graph = false;  ///< asked for by name, so that it is said where there are none
+    bool cuda_graph = true;
 
     // ---- initial weights --------------------------------------------------------------------------------------------
     double init_method_std = 0.02;

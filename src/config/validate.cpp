@@ -206,6 +206,7 @@ void derive_precision(RunConfig& c) {
     if (!c.profile_timeline.empty() && !c.profile)
         usage_error("--profile-timeline draws the steps that --profile marks; give that too");
     if (c.fp16 && c.bf16) usage_error("--fp16 and --bf16 exclude each other");
+    if (c.enable_cuda_graph && !c.cuda_graph) usage_error("--enable-cuda-graph and --no-cuda-graph exclude each other");
     c.params_dtype = c.fp16 ? "float16" : c.bf16 ? "bfloat16" : "float32";
     if (c.fp16 && !c.loss_scale && c.check_for_nan_in_loss_and_grad) {
         c.check_for_nan_in_loss_and_grad = false;

@@ -1,6 +1,5 @@
 // Attention on the GPU: cuDNN's where it has a kernel, else our own on matrix units, and for all that is left (f32,
-// f64, heads of odd sizes) one warp per row, up to 256 elements of a head, nothing shared. Ours have no atomics: always
-// the same bits.
+// f64, heads of odd sizes) one warp per row, up to 256 elements of a head, nothing shared.
 #include "ops/attention_cudnn.h"
 #include "ops/attention_heads.cuh"
 #include "ops/attention_mma.h"

@@ -4,50 +4,15 @@
 #include "core/cuda/gpu.h"
 
 #ifdef TERA_WITH_CUDNN
-#include <cudnn_frontend.h>
-
 #include <map>
 #include <tuple>
 
 #include "core/cuda/time_in_turns.h"
-#include "ops/attention_documents.h"
+#include "ops/attention_matrices_cudnn.h"
+#include "ops/convert.h"
 
 namespace tera::ops::cuda {
 namespace {
-
-namespace fe = cudnn_frontend;
-using Attributes = fe::graph::Tensor_attributes;
-using Graph = fe::graph::Graph;
-
-enum Uid : std::int64_t {
-    uid_q = 1,
-    uid_k,
-    uid_v,
-    uid_o,
-    uid_stats,
-    uid_do,
-    uid_dq,
-    uid_dk,
-    uid_dv,
-    uid_lengths,
-    uid_starts  ///< of documents; starts in rows of the first width, the second ...
-};
-
-/// Documents are sequences of their own to the library. A plan is made for so many of such lengths or less: for powers
-/// of two, so that there are few.
-struct Ragged {
-    std::int64_t documents = 0, longest = 0;
-    explicit operator bool() const { return documents > 0; }
-    auto operator<=>(const Ragged&) const = default;
-};
-Ragged ragged(const AttentionSpec& s) {
-    if (!s.doc_start) return {};
-    const auto rounded = [](std::int64_t n, std::int64_t least) {
-        while (least < n) least *= 2;
-        return least;
-    };
-    return {rounded(s.documents.count, 4), std::min(s.Sq, rounded(s.documents.longest, 128))};
-}
 
 /// Everything a plan depends on: sizes, row widths, dtype, causal, scale, backward, deterministic, documents.
 using Key =
@@ -101,75 +66,13 @@ bool takes_too_much(const Gpu& gpu, const AttentionSpec& s) {
 bool applies(const Gpu& gpu, const AttentionSpec& s, DType dtype) {
     if ((dtype != DType::bf16 && dtype != DType::f16) || s.dropout != 0) return false;
     if (!s.doc_start) return s.K % 8 == 0 && s.K <= 256 && (s.Sq == s.Sk || !s.causal);
-    // Of documents the library is asked for what it has been seen to do right: where heads share keys, its gradients of
-    // keys and values were not (cuDNN 9.19, an H200); other widths and no causal mask have not been tried.
-    return s.documents.count > 0 && s.Sq == s.Sk && gpu.hopper && !gpu.deterministic && s.causal && s.H == s.G &&
-           s.K == 64;
-}
-
-using Placed = std::shared_ptr<Attributes>;
-
-std::shared_ptr<Graph> new_graph(DType dtype) {
-    auto graph = std::make_shared<Graph>();
-    graph->set_io_data_type(dtype == DType::bf16 ? fe::DataType_t::BFLOAT16 : fe::DataType_t::HALF)
-        .set_intermediate_data_type(fe::DataType_t::FLOAT)
-        .set_compute_data_type(fe::DataType_t::FLOAT);
-    return graph;
+    // Without a causal mask a query sees also what follows its document, which is no sequence of its own then. Of heads
+    // wider than 128 the library's gradients of keys and values were wrong (9.19, an H200).
+    return s.documents.count > 0 && s.Sq == s.Sk && gpu.hopper && !gpu.deterministic && s.causal && s.K % 8 == 0 &&
+           s.K <= 128;
 }
 
 using Pointers = std::unordered_map<std::int64_t, void*>;
-
-/// Tensors of a graph: [B, heads, S, K] inside rows s·B + b of a width; of documents [documents, heads, longest, K]
-/// inside the same rows, and where each begins.
-class Matrices {
-  public:
-    Matrices(Graph& graph, const AttentionSpec& s, RowWidths& widths)
-        : graph_(graph), s_(s), ragged_(ragged(s)), widths_(widths) {}
-
-    Placed input(std::int64_t uid, std::int64_t heads, std::int64_t S, std::int64_t width) {
-        Attributes t;
-        return graph_.tensor(shaped(t, uid, heads, S, width));
-    }
-    void output(Attributes& t, std::int64_t uid, std::int64_t heads, std::int64_t S, std::int64_t width) {
-        shaped(t, uid, heads, S, width).set_output(true);
-    }
-    /// In rows of documents the heads of a token are neighbours.
-    Attributes& stats(Attributes& t) {
-        t.set_uid(uid_stats).set_data_type(fe::DataType_t::FLOAT);
-        if (!ragged_) return t.set_dim({s_.B, s_.H, s_.Sq, 1}).set_stride({s_.H * s_.Sq, s_.Sq, 1, 1});
-        return t.set_dim({ragged_.documents, s_.H, ragged_.longest, 1})
-            .set_stride({s_.H, 1, s_.B * s_.H, 1})
-            .set_ragged_offset(starts(s_.H));
-    }
-    Placed lengths() {
-        if (!lengths_) lengths_ = graph_.tensor(numbers(uid_lengths, ragged_.documents, fe::DataType_t::INT32));
-        return lengths_;
-    }
-
-  private:
-    Attributes& shaped(Attributes& t, std::int64_t uid, std::int64_t heads, std::int64_t S, std::int64_t width) {
-        t.set_uid(uid).set_stride({width, s_.K, s_.B * width, 1});
-        if (!ragged_) return t.set_dim({s_.B, heads, S, s_.K});
-        return t.set_dim({ragged_.documents, heads, ragged_.longest, s_.K}).set_ragged_offset(starts(width));
-    }
-    Placed starts(std::int64_t width) {
-        const auto i = static_cast<std::size_t>(widths_.index_of(width));
-        if (!starts_[i])
-            starts_[i] = graph_.tensor(
-                numbers(uid_starts + static_cast<std::int64_t>(i), ragged_.documents + 1, fe::DataType_t::INT64));
-        return starts_[i];
-    }
-    static Attributes numbers(std::int64_t uid, std::int64_t n, fe::DataType_t type) {
-        return Attributes().set_uid(uid).set_dim({n, 1, 1, 1}).set_stride({1, 1, 1, 1}).set_data_type(type);
-    }
-
-    Graph& graph_;
-    const AttentionSpec& s_;
-    Ragged ragged_;
-    RowWidths& widths_;
-    Placed lengths_;
-    std::array<Placed, RowWidths::most> starts_;
-};
 
 /// The faster of the library's first plans that need no more memory than was set aside, its own choice among them.
 std::int64_t fastest_plan(const Exec& exec, Plans& plans, Graph& graph, Pointers& pointers, void* workspace,
@@ -215,7 +118,7 @@ struct DocumentNumbers {
 
 /// What is taken for a GPU on paper, whose library cannot be asked: in backward a sum for each query in fp32, and the
 /// gradient of the queries in fp32 or, where the same bits are wanted in every run, that of the probabilities. Of
-/// documents that gradient is as wide as its rows.
+/// documents that gradient is as wide as its rows; and where heads share keys, theirs are made for each head first.
 void take_on_paper(const Exec& exec, const AttentionSpec& s, bool backward, std::int64_t dq_width) {
     ArenaScope scope(*exec.arena);
     const std::int64_t tokens = s.B * s.Sq, queries = tokens * s.H;
@@ -226,6 +129,7 @@ void take_on_paper(const Exec& exec, const AttentionSpec& s, bool backward, std:
         exec.tensor(DType::u8, {deterministic_bytes(s)});
     else
         exec.tensor(DType::f32, {s.doc_start ? tokens * dq_width : queries * s.K});
+    if (s.doc_start && s.H != s.G) exec.tensor(DType::f32, {2, queries * s.K});
 }
 
 void* pointer(const HeadRows<ConstTensor>& r) {
@@ -313,6 +217,34 @@ struct Operands {
     }
 };
 
+bool backward(const Operands& of, const AttentionGrads& grads, ConstTensor d_o) {
+    const AttentionSpec& s = of.s;
+    const std::int64_t dq_width = grads.dq.data.cols(), dk_width = grads.dk.data.cols(),
+                       dv_width = grads.dv.data.cols();
+    if (of.exec.gpu->on_paper) {
+        take_on_paper(of.exec, s, true, dq_width);
+        return true;
+    }
+    const Pointers gradients{{uid_do, const_cast<std::byte*>(d_o.data)},
+                             {uid_dq, pointer(grads.dq)},
+                             {uid_dk, pointer(grads.dk)},
+                             {uid_dv, pointer(grads.dv)}};
+    return of.run({dq_width, dk_width, dv_width}, gradients, [&](Graph& g, Matrices& m) {
+        auto options = of.options<fe::graph::SDPA_backward_attributes>("attention_backward", m);
+        options.set_deterministic_algorithm(of.exec.gpu->deterministic);
+        // What is added up in has so many rows, each of the length of a row of all samples: one more than there are
+        // positions, since the last sample begins behind the first.
+        if (s.doc_start) options.set_max_total_seq_len_q(s.Sq + 1).set_max_total_seq_len_kv(s.Sk + 1);
+        Attributes stats;
+        auto [to_q, to_k, to_v] =
+            g.sdpa_backward(of.q_of(m), of.k_of(m), of.v_of(m), m.input(uid_o, s.H, s.Sq, of.out.o.cols()),
+                            m.input(uid_do, s.H, s.Sq, d_o.cols()), g.tensor(m.stats(stats)), options);
+        m.output(*to_q, uid_dq, s.H, s.Sq, dq_width);
+        m.output(*to_k, uid_dk, s.G, s.Sk, dk_width);
+        m.output(*to_v, uid_dv, s.G, s.Sk, dv_width);
+    });
+}
+
 }  // namespace
 
 bool has_cudnn_attention() { return true; }
@@ -338,31 +270,26 @@ bool cudnn_attention_backward(const Exec& exec, const AttentionSpec& s, const At
                               HeadRows<ConstTensor> q, HeadRows<ConstTensor> k, HeadRows<ConstTensor> v,
                               const AttentionOut& out) {
     if (!applies(*exec.gpu, s, q.data.dtype) || takes_too_much(*exec.gpu, s)) return false;
-    const std::int64_t dq_width = grads.dq.data.cols(), dk_width = grads.dk.data.cols(),
-                       dv_width = grads.dv.data.cols();
-    if (exec.gpu->on_paper) {
-        take_on_paper(exec, s, true, dq_width);
-        return true;
-    }
-    const Operands operands{exec, s, q, k, v, out};
-    const Pointers gradients{{uid_do, const_cast<std::byte*>(d_o.data)},
-                             {uid_dq, pointer(grads.dq)},
-                             {uid_dk, pointer(grads.dk)},
-                             {uid_dv, pointer(grads.dv)}};
-    return operands.run({dq_width, dk_width, dv_width}, gradients, [&](Graph& g, Matrices& m) {
-        auto options = operands.options<fe::graph::SDPA_backward_attributes>("attention_backward", m);
-        options.set_deterministic_algorithm(exec.gpu->deterministic);
-        // What is added up in has so many rows, each of the length of a row of all samples: one more than there are
-        // positions, since the last sample begins behind the first.
-        if (s.doc_start) options.set_max_total_seq_len_q(s.Sq + 1).set_max_total_seq_len_kv(s.Sk + 1);
-        Attributes stats;
-        auto [to_q, to_k, to_v] = g.sdpa_backward(
-            operands.q_of(m), operands.k_of(m), operands.v_of(m), m.input(uid_o, s.H, s.Sq, out.o.cols()),
-            m.input(uid_do, s.H, s.Sq, d_o.cols()), g.tensor(m.stats(stats)), options);
-        m.output(*to_q, uid_dq, s.H, s.Sq, dq_width);
-        m.output(*to_k, uid_dk, s.G, s.Sk, dk_width);
-        m.output(*to_v, uid_dv, s.G, s.Sk, dv_width);
-    });
+    if (!s.doc_start) return backward({exec, s, q, k, v, out}, grads, d_o);
+    // Of documents the library goes from row to row of a gradient with the steps of what it is of: where these are
+    // others it writes to wrong places, even outside.
+    const std::int64_t width = k.data.cols();
+    if (grads.dq.data.cols() != q.data.cols() || v.data.cols() != width || grads.dk.data.cols() != width ||
+        grads.dv.data.cols() != width)
+        return false;
+    if (s.H == s.G) return backward({exec, s, q, k, v, out}, grads, d_o);
+    // Where heads share keys it makes gradients for each head first, in rows so many times as wide as those of the
+    // keys: these stand alone, then.
+    ArenaScope scope(*exec.arena);
+    const auto alone = [&] { return exec.tensor(q.data.dtype, {s.Sk * s.B, s.G * s.K}); };
+    const Tensor keys = alone(), values = alone(), dk = alone(), dv = alone();
+    const bool works = !exec.counts();
+    if (works) copy_columns(exec, keys, k.data, k.offset), copy_columns(exec, values, v.data, v.offset);
+    const Operands operands{exec, s, q, {keys, 0}, {values, 0}, out};
+    if (!backward(operands, {grads.dq, {dk, 0}, {dv, 0}}, d_o)) return false;
+    if (works)
+        put_columns(exec, grads.dk.data, grads.dk.offset, dk), put_columns(exec, grads.dv.data, grads.dv.offset, dv);
+    return true;
 }
 
 }  // namespace tera::ops::cuda

@@ -1,14 +1,16 @@
-// Gradients of attention's keys and values on Hopper's warp groups.
-#include "ops/attention_sm90.cuh"
+// Gradients of attention's keys and values on Hopper's warp groups; and, where they may be added up in any order, those
+// of the queries with them.
+#include "ops/attention_query_sums_sm90.cuh"
+#include "ops/convert.h"
 
 namespace tera::ops::cuda::sm90 {
 namespace {
 
 /// Keys and values meet queries and the gradients of what these got.
-template <class Element, int D, bool drops>
+template <class Element, int D, bool drops, bool for_queries>
 struct KeyGradient {
     using T = Element;
-    static constexpr bool held = D <= 64, lags = D <= 96;
+    static constexpr bool held = D <= 64 && !for_queries, lags = D <= 96 && !for_queries;
     static constexpr int groups = 2, slots = 1;
     using Own = HeadTile<D, groups * group_rows>;
     using Met = HeadTile<D, 64>;
@@ -18,9 +20,13 @@ struct KeyGradient {
         float shift[queries], mean[queries];
         int first[queries];
         std::uint64_t first_call[queries / 2];  ///< of each pair
+        std::int64_t tile;                      ///< which one of all
     };
-    static constexpr unsigned own_bytes = 2 * Own::bytes, met_bytes = 2 * Met::bytes, number_bytes = sizeof(OfQueries);
-    static constexpr int stages = stages_of(slots * own_bytes, met_bytes + number_bytes);
+    /// Gradients of a group's scores, of two tiles in turns: rows are keys.
+    using Scores = HeadTile<queries, group_rows>;
+    static constexpr unsigned own_bytes = 2 * Own::bytes, met_bytes = 2 * Met::bytes, number_bytes = sizeof(OfQueries),
+                              exchange_bytes = for_queries ? 2 * Scores::bytes : 0;
+    static constexpr int stages = stages_of(slots * own_bytes + groups * exchange_bytes, met_bytes + number_bytes);
 
     struct Args {
         HeadMap q, k, v, d_o;
@@ -29,6 +35,7 @@ struct KeyGradient {
         Items items;
         Rows<T> dk, dv;
         const float *delta, *lse;
+        float* dq;  ///< of tiles of queries, as QuerySums says
     };
 
     __device__ static void load_own(const Args& args, const Item& item, unsigned at, unsigned full) {
@@ -58,6 +65,7 @@ struct KeyGradient {
         float shift[each], mean[each];
         int first[each];
         std::uint64_t first_call[calls];
+        std::int64_t tile;
         __device__ void store(const Memory<KeyGradient>& memory, int stage) const {
             auto& to = memory.template numbers_at<OfQueries>(stage);
             const int lane = static_cast<int>(threadIdx.x);
@@ -68,6 +76,7 @@ struct KeyGradient {
 #pragma unroll
             for (int i = 0; i < calls; ++i)
                 if (lane + 32 * i < queries / 2) to.first_call[lane + 32 * i] = first_call[i];
+            if (lane == 0) to.tile = tile;
         }
     };
     __device__ static Numbers numbers(const Args& args, const Item& item, int head, int first) {
@@ -88,6 +97,7 @@ struct KeyGradient {
             const int pair = lane + 32 * i;
             out.first_call[i] = drops ? args.p.n.dropout.first_call(head, first + pair / 8 * 16 + pair % 8) : 0;
         }
+        out.tile = QuerySums<D>::tile(n, item.b, head, first);
         return out;
     }
     __device__ static void load_met(const Args& args, const Item& item, int head, int first, unsigned at,
@@ -100,7 +110,7 @@ struct KeyGradient {
         OwnRows<Own, held> k, v;
         using Kept = std::uint32_t;                        ///< bits of a lane's scores
         unsigned p[queries / 16][4], ds[queries / 16][4];  ///< of the last tile met, at this stage
-        int stage = 0;
+        int stage = 0, turn = 0;
         float dk[D / 2] = {}, dv[D / 2] = {};
         Draws<true> draws;
         int row;
@@ -118,9 +128,10 @@ struct KeyGradient {
             hold(s), hold(dp);
             products_begin();
             multiply_own(s, dp, memory, a.stage);
+            const Kept kept = draw(memory, a);
             products_wait<1>();
             hold(s);
-            const Kept kept = weigh(s, args, me, memory, a);
+            weigh(s, args, me, memory, a);
             products_wait<0>();
             hold(dp);
             differ(s, dp, kept, args, memory, a.stage);
@@ -137,9 +148,10 @@ struct KeyGradient {
             products_begin();
             multiply_own(s, dp, memory, a.stage);
             multiply_met(memory);
+            const Kept kept = draw(memory, a);
             products_wait<2>();
             hold(s);
-            const Kept kept = weigh(s, args, me, memory, a);
+            weigh(s, args, me, memory, a);
             products_wait<1>();
             hold(dp);
             differ(s, dp, kept, args, memory, a.stage);
@@ -155,14 +167,16 @@ struct KeyGradient {
         template <class Done>
         __device__ void meet(const Args& args, const Member& me, const Memory<KeyGradient>& memory, const Arrived& a,
                              const Done& met) {
+            if constexpr (for_queries) return meet_and_add(args, me, memory, a, met);
             const Met q{memory.met_at(a.stage)}, d_o{q.at + Met::bytes};
             float s[queries / 2], dp[queries / 2];
             hold(s), hold(dp);
             products_begin();
             multiply_own(s, dp, memory, a.stage);
+            const Kept kept = draw(memory, a);
             products_wait<1>();
             hold(s);
-            const Kept kept = weigh(s, args, me, memory, a);
+            weigh(s, args, me, memory, a);
             keep_words(s, kept);
             hold(dv), hold(p);
             products_begin();
@@ -179,6 +193,77 @@ struct KeyGradient {
             products_wait<0>();
             hold(dv), hold(dk), hold(p), hold(ds);
             met(a.stage);
+        }
+
+        /// The same, and adds what the queries of the tile get.
+        template <class Done>
+        __device__ void meet_and_add(const Args& args, const Member& me, const Memory<KeyGradient>& memory,
+                                     const Arrived& a, const Done& met) {
+            const Met q{memory.met_at(a.stage)}, d_o{q.at + Met::bytes};
+            float s[queries / 2], dp[queries / 2];
+            hold(s), hold(dp);
+            products_begin();
+            multiply_own(s, dp, memory, a.stage);
+            const Kept kept = draw(memory, a);
+            products_wait<1>();
+            hold(s);
+            weigh(s, args, me, memory, a);
+            keep_words(s, kept);
+            hold(dv), hold(p);
+            products_begin();
+            multiply_words<T>(dv, p, d_o);
+            products_given();
+            products_wait<1>();
+            hold(dp);
+            differ(s, dp, kept, args, memory, a.stage);
+            to_words<T>(ds, dp);
+            tell(memory, me);
+            float* const dq = args.dq + memory.template numbers_at<OfQueries>(a.stage).tile * QuerySums<D>::elements;
+            constexpr int parts = D / QuerySums<D>::width;
+#pragma unroll
+            for (int part = 0; part < parts; ++part) {
+                float sums[QuerySums<D>::width / 2];
+                hold(sums), hold(dk), hold(ds);
+                products_begin();
+                multiply_scores(sums, part, memory, me);
+                products_given();
+                // The keys' while the first of the queries' are added.
+                if (part == 0) multiply_words<T>(dk, ds, q), products_given();
+                if (part == 0)
+                    products_wait<1>();
+                else
+                    products_wait<0>();
+                hold(sums);
+                QuerySums<D>::add(dq, part, sums);
+            }
+            products_wait<0>();
+            hold(dv), hold(dk), hold(p), hold(ds);
+            met(a.stage);
+        }
+
+        /// The other warps of the group what this one's keys have: a product over all keys needs it.
+        __device__ void tell(const Memory<KeyGradient>& memory, const Member& me) {
+            turn ^= 1;
+            const int lane = static_cast<int>(threadIdx.x) % 32;
+            const int key = static_cast<int>(threadIdx.x) % group_threads / 32 * 16 + lane % 16;
+            const unsigned at = scores(memory, me).at + key * 128;
+#pragma unroll
+            for (int i = 0; i < queries / 16; ++i) store_fragments(at + ((2 * i + lane / 16) ^ key % 8) * 16, ds[i]);
+            over_for_copies();
+            hopper::meet(1 + me.group, group_threads);
+        }
+        __device__ Scores scores(const Memory<KeyGradient>& memory, const Member& me) const {
+            return {memory.exchange_of(me.group) + turn * Scores::bytes};
+        }
+        /// The group's keys times what their scores have got: some columns of what the queries get.
+        template <int n>
+        __device__ void multiply_scores(float (&sums)[n], int part, const Memory<KeyGradient>& memory,
+                                        const Member& me) const {
+            const Scores of = scores(memory, me);
+            const HeadTile<2 * n, own_rows> keys{k.tile.at + part * Own::block_bytes};
+#pragma unroll
+            for (int i = 0; i < group_rows / 16; ++i)
+                multiply<true, T, true>(sums, of.down(i), keys.down(k.row / 16 + i), i > 0);
         }
 
         template <class Done>
@@ -206,8 +291,25 @@ struct KeyGradient {
             products_given();
         }
 
-        /// Scores become probabilities; and which of them are kept.
-        __device__ Kept weigh(float (&s)[queries / 2], const Args& args, const Member& me,
+        /// Which are kept, while products are on their way.
+        __device__ Kept draw(const Memory<KeyGradient>& memory, const Arrived& a) const {
+            Kept kept = 0;
+            if constexpr (drops) {
+                const OfQueries& of = memory.template numbers_at<OfQueries>(a.stage);
+#pragma unroll
+                for (int m = 0; m < queries / 16; ++m) {
+                    const U32x4 words =
+                        words_transposed(draws, of.first_call + m * 8, 0, a.meeting.first + m * 16, row - lane_row());
+#pragma unroll
+                    for (int e = 0; e < 8; ++e)
+                        kept |= static_cast<Kept>(draws.keeps(words.v[e / 4 * 2 + e % 2], e % 4 / 2)) << (8 * m + e);
+                }
+                asm volatile("" : "+r"(kept));
+            }
+            return kept;
+        }
+        /// Scores become probabilities.
+        __device__ void weigh(float (&s)[queries / 2], const Args& args, const Member& me,
                               const Memory<KeyGradient>& memory, const Arrived& a) {
             const Sizes& n = args.n;
             const Meeting& meeting = a.meeting;
@@ -226,18 +328,6 @@ struct KeyGradient {
                     if (!whole && (c + e % 2 < from + e / 2 * 8 || row + e / 2 * 8 < of.first[c + e % 2])) s[i + e] = 0;
                 }
             }
-            Kept kept = 0;
-            if constexpr (drops) {
-#pragma unroll
-                for (int m = 0; m < queries / 16; ++m) {
-                    const U32x4 words =
-                        words_transposed(draws, of.first_call + m * 8, 0, meeting.first + m * 16, row - lane_row());
-#pragma unroll
-                    for (int e = 0; e < 8; ++e)
-                        kept |= static_cast<Kept>(draws.keeps(words.v[e / 4 * 2 + e % 2], e % 4 / 2)) << (8 * m + e);
-                }
-            }
-            return kept;
         }
         __device__ static int column() { return static_cast<int>(threadIdx.x) % 4 * 2; }
         __device__ static float keep(float x, Kept kept, int i) { return !drops || kept >> i & 1 ? x : 0; }
@@ -271,16 +361,45 @@ struct KeyGradient {
 
 }  // namespace
 
+namespace {
+
+/// bytes: of what is met of a query.
+template <class Op, class T>
+void launch_for_keys(const Exec& exec, const Backward& b, std::int64_t bytes, float* dq) {
+    const AttentionSpec& s = b.s;
+    launch<Op>(exec, {head_map(s, b.q, s.Sq, Op::queries), head_map(s, b.k, s.Sk, Op::own_rows),
+                      head_map(s, b.v, s.Sk, Op::own_rows), head_map(s, b.d_o, s.Sq, Op::queries), sizes_of(s),
+                      problem_of(s), items_of(s.Sk, Op::own_rows, s.G, s.B, s.Sq * bytes * (s.H / s.G), false),
+                      rows<T>(b.grads.dk), rows<T>(b.grads.dv), b.delta.ptr<float>(), b.out.lse.ptr<float>(), dq});
+}
+
+}  // namespace
+
 void key_gradients(const Exec& exec, const Backward& b) {
+    dispatch(b.q.data.dtype, b.s, [&](auto zero, auto width, auto drops) {
+        using T = decltype(zero);
+        constexpr int D = width;
+        launch_for_keys<KeyGradient<device_t<T>, D, drops, false>, T>(exec, b, D * 4, nullptr);
+    });
+}
+
+void gradients(const Exec& exec, const Backward& b) {
     const AttentionSpec& s = b.s;
     dispatch(b.q.data.dtype, s, [&](auto zero, auto width, auto drops) {
         using T = decltype(zero);
         constexpr int D = width;
-        using Op = KeyGradient<device_t<T>, D, drops>;
-        launch<Op>(exec, {head_map(s, b.q, s.Sq, Op::queries), head_map(s, b.k, s.Sk, Op::own_rows),
-                          head_map(s, b.v, s.Sk, Op::own_rows), head_map(s, b.d_o, s.Sq, Op::queries), sizes_of(s),
-                          problem_of(s), items_of(s.Sk, Op::own_rows, s.G, s.B, s.Sq * D * 4 * (s.H / s.G), false),
-                          rows<T>(b.grads.dk), rows<T>(b.grads.dv), b.delta.ptr<float>(), b.out.lse.ptr<float>()});
+        if constexpr (drops) {
+            using Sums = QuerySums<D>;
+            const std::int64_t tiles = Sums::tiles(s);
+            const Tensor sums = exec.tensor(DType::f32, {tiles, Sums::elements});
+            if (exec.counts()) return;
+            fill_zero(exec, sums);
+            launch_for_keys<KeyGradient<device_t<T>, D, true, true>, T>(exec, b, D * 8, sums.ptr<float>());
+            attention_query_sums_to_rows<device_t<T>, D>
+                <<<static_cast<unsigned>(tiles), group_threads, 0, exec.gpu->stream>>>(rows<T>(b.grads.dq), heads_of(s),
+                                                                                       sums.ptr<float>());
+            TERA_LAUNCHED();
+        }
     });
 }
 

@@ -13,7 +13,8 @@ struct QueryGradient {
     using Own = HeadTile<D, groups * group_rows>;
     using Met = HeadTile<D, D <= 96 ? 96 : 64>;
     static constexpr int own_rows = Own::rows;
-    static constexpr unsigned own_bytes = 2 * Own::bytes, met_bytes = 2 * Met::bytes, number_bytes = 0;
+    static constexpr unsigned own_bytes = 2 * Own::bytes, met_bytes = 2 * Met::bytes, number_bytes = 0,
+                              exchange_bytes = 0;
     static constexpr int keys = Met::rows, stages = stages_of(slots * own_bytes, met_bytes);
 
     struct Args {

@@ -28,7 +28,7 @@ struct Forward {
     using Own = HeadTile<D, groups * group_rows>;
     using Met = HeadTile<D, 96>;
     static constexpr int own_rows = Own::rows;
-    static constexpr unsigned own_bytes = Own::bytes, met_bytes = 2 * Met::bytes, number_bytes = 0;
+    static constexpr unsigned own_bytes = Own::bytes, met_bytes = 2 * Met::bytes, number_bytes = 0, exchange_bytes = 0;
     static constexpr int keys = Met::rows, stages = stages_of(slots * own_bytes, met_bytes);
 
     struct Args {
@@ -199,11 +199,14 @@ bool sm90_attention_backward(const Exec& exec, const AttentionSpec& s, const Att
     if (!sm90::applies(exec, s, q, k, v)) return false;
     ArenaScope scope(*exec.arena);
     const Tensor delta = exec.tensor(DType::f32, out.lse.shape);
-    if (exec.counts()) return true;
-    attention_delta(exec, s, delta, d_o, out.o);
     const sm90::Backward backward{s, grads, {d_o, 0}, q, k, v, out, delta};
-    sm90::query_gradients(exec, backward);
-    sm90::key_gradients(exec, backward);
+    if (!exec.counts()) attention_delta(exec, s, delta, d_o, out.o);
+    if (AttentionDropout(s).threshold > 0 && !exec.gpu->deterministic) {
+        sm90::gradients(exec, backward);
+    } else if (!exec.counts()) {
+        sm90::query_gradients(exec, backward);
+        sm90::key_gradients(exec, backward);
+    }
     return true;
 }
 

@@ -7,6 +7,7 @@
 //   Args                              matrices, as the copy engine wants them, and what else it needs
 //   Own, Met                          tiles of own rows and of those met; two of each kind at most
 //   groups, slots, stages             multiplying groups; own rows and tiles met that are in shared memory at once
+//   exchange_bytes                    what the warps of a group tell each other through
 //   held                              whether a group keeps its own rows in registers
 //   lags                              whether the last products of a tile are made beside the first ones of the next
 //   load_own, walk, load_met          what the deciding warp does
@@ -119,11 +120,13 @@ constexpr int stages_of(unsigned own_bytes, unsigned met_bytes) {
 /// What a block's shared memory holds, in this order; addresses.
 template <class Op>
 struct Memory {
-    static constexpr unsigned own = 0, met = Op::slots * Op::own_bytes, numbers = met + Op::stages * Op::met_bytes,
+    static constexpr unsigned own = 0, met = Op::slots * Op::own_bytes, exchange = met + Op::stages * Op::met_bytes,
+                              numbers = exchange + Op::groups * Op::exchange_bytes,
                               meetings = numbers + Op::stages * Op::number_bytes,
                               barriers = meetings + Op::stages * static_cast<unsigned>(sizeof(Meeting)),
                               all = 1024 + barriers + 8 * 2 * (Op::slots + Op::stages);
-    static_assert(Op::number_bytes % 8 == 0 && all <= most_shared_bytes, "more than a block may have");
+    static_assert(exchange % 1024 == 0 && Op::number_bytes % 8 == 0 && all <= most_shared_bytes,
+                  "more than a block may have");
 
     unsigned char* memory;
     unsigned begin;
@@ -134,11 +137,20 @@ struct Memory {
     }
     __device__ unsigned own_at(int slot) const { return begin + slot * Op::own_bytes; }
     __device__ unsigned met_at(int stage) const { return begin + met + stage * Op::met_bytes; }
+    __device__ unsigned exchange_of(int group) const { return begin + exchange + group * Op::exchange_bytes; }
     template <class Numbers>
     __device__ Numbers& numbers_at(int stage) const {
         return *reinterpret_cast<Numbers*>(memory + numbers + stage * Op::number_bytes);
     }
     __device__ Meeting& meeting(int stage) const { return reinterpret_cast<Meeting*>(memory + meetings)[stage]; }
+    /// As read by so many lanes of a warp, for all of them.
+    template <unsigned lanes>
+    __device__ Meeting arrived_at(int stage) const {
+        Meeting there = {0, 0};
+        if (lanes > 1 || threadIdx.x % 32 == 0) there = meeting(stage);
+        if (lanes > 1) return there;
+        return {__shfl_sync(0xffffffff, there.first, 0), __shfl_sync(0xffffffff, there.flags, 0)};
+    }
     __device__ unsigned own_full(int slot) const { return begin + barriers + 8 * slot; }
     __device__ unsigned own_empty(int slot) const { return own_full(Op::slots + slot); }
     __device__ unsigned met_full(int stage) const { return own_full(2 * Op::slots + stage); }
@@ -155,6 +167,11 @@ struct Turn {
     }
 };
 
+/// Of a warp, when a tile is met: each that has written or read something beside the tile says so itself. Where that is
+/// the meeting alone, the first does it for all.
+template <class Op>
+constexpr unsigned lanes_that_arrive = Op::number_bytes > 0 ? 32 : 1;
+
 /// A group that decides and those that multiply.
 template <class Op>
 constexpr int threads_of = (1 + Op::groups) * group_threads;
@@ -168,7 +185,8 @@ __global__ void __launch_bounds__(threads_of<Op>, 1) attention_kernel(const __gr
         for (int i = 0; i < Op::slots; ++i)
             barrier_init(memory.own_full(i), 1), barrier_init(memory.own_empty(i), warps);
         for (int i = 0; i < Op::stages; ++i)
-            barrier_init(memory.met_full(i), 1), barrier_init(memory.met_empty(i), warps);
+            barrier_init(memory.met_full(i), lanes_that_arrive<Op>),
+                barrier_init(memory.met_empty(i), warps * lanes_that_arrive<Op>);
         asm volatile("fence.mbarrier_init.release.cluster;" ::: "memory");
     }
     __syncthreads();
@@ -197,13 +215,15 @@ __global__ void __launch_bounds__(threads_of<Op>, 1) attention_kernel(const __gr
                 if (asks) {
                     barrier_expect(memory.met_full(stage.at), Op::met_bytes);
                     Op::load_met(args, item, head, meeting.first, memory.met_at(stage.at), memory.met_full(stage.at));
+                } else if (lanes_that_arrive<Op> > 1) {
+                    barrier_arrive(memory.met_full(stage.at));
                 }
                 stage.next();
             });
             barrier_wait(memory.met_empty(stage.at), stage.parity ^ 1);
             if (asks) memory.meeting(stage.at) = {0, Meeting::end};
             __syncwarp();
-            if (asks) barrier_arrive(memory.met_full(stage.at));
+            if (asks || lanes_that_arrive < Op >> 1) barrier_arrive(memory.met_full(stage.at));
             stage.next();
         }
     } else {
@@ -219,12 +239,17 @@ __global__ void __launch_bounds__(threads_of<Op>, 1) attention_kernel(const __gr
             barrier_wait(memory.own_full(slot.at), slot.parity);
             state.begin(memory, slot.at, me);
             if constexpr (Op::held) over_for_copies(), release(memory.own_empty(slot.at));
-            const auto met = [&](int which) { release(memory.met_empty(which)); };
+            const auto met = [&](int which) {
+                if (lanes_that_arrive < Op >> 1)
+                    barrier_arrive(memory.met_empty(which));
+                else
+                    release(memory.met_empty(which));
+            };
             bool more = true, lags = false;  // behind a tile whose products are not all given yet
             while (more) {
                 barrier_wait(memory.met_full(stage.at), stage.parity);
                 __syncwarp();  // lane 0 has been on its own; products are of all
-                const Arrived arrived{memory.meeting(stage.at), stage.at};
+                const Arrived arrived{memory.template arrived_at<lanes_that_arrive<Op>>(stage.at), stage.at};
                 stage.next();
                 if (!arrived.meeting.concerns(me.group)) {
                     if (lags) state.last(memory, met), lags = false;  // its stage may be what the next tile waits for
@@ -287,8 +312,7 @@ __device__ inline void store_rows(const Rows<T>& to, const Heads& n, int b, int 
         const float by = r ? by_second : by_first;
 #pragma unroll
         for (int i = 0; i < D / 8; ++i) {
-            const unsigned word = two<T>(x[4 * i + 2 * r] * by, x[4 * i + 2 * r + 1] * by);
-            memcpy(at + 8 * i, &word, sizeof word);
+            *reinterpret_cast<unsigned*>(at + 8 * i) = two<T>(x[4 * i + 2 * r] * by, x[4 * i + 2 * r + 1] * by);
         }
     }
 }
@@ -311,14 +335,15 @@ inline HeadMap head_map(const AttentionSpec& s, const HeadRows<ConstTensor>& r, 
             static_cast<int>(r.offset)};
 }
 
-/// met_bytes: of what a head meets.
+/// met_bytes: of what a head meets. Of so many heads at least as all multiprocessors have something of at once.
 inline Items items_of(std::int64_t rows, int tile, std::int64_t heads_of_sample, std::int64_t B, std::int64_t met_bytes,
                       bool last_first) {
-    constexpr std::int64_t in_cache = std::int64_t{24} << 20;
-    const std::int64_t heads = heads_of_sample * B;
-    return {static_cast<int>((rows + tile - 1) / tile), static_cast<int>(heads),
-            static_cast<int>(std::clamp<std::int64_t>(in_cache / met_bytes, 1, heads)),
-            static_cast<int>(heads_of_sample), last_first};
+    constexpr std::int64_t in_cache = std::int64_t{24} << 20, multiprocessors = 132;
+    const std::int64_t heads = heads_of_sample * B, tiles = (rows + tile - 1) / tile;
+    const std::int64_t at_once = std::max(in_cache / met_bytes, (multiprocessors + tiles - 1) / tiles);
+    return {static_cast<int>(tiles), static_cast<int>(heads),
+            static_cast<int>(std::clamp<std::int64_t>(at_once, 1, heads)), static_cast<int>(heads_of_sample),
+            last_first};
 }
 
 template <class Op>
@@ -351,6 +376,9 @@ struct Backward {
 };
 void query_gradients(const Exec& exec, const Backward& b);
 void key_gradients(const Exec& exec, const Backward& b);
+/// All in one kernel, where something is dropped: what is costs more than the products. What queries get is added up in
+/// memory, in any order, so not the same bits every time.
+void gradients(const Exec& exec, const Backward& b);
 
 /// Calls f with the element type, the width of heads, and whether anything is dropped.
 template <class F>

@@ -102,8 +102,8 @@ template <int but_for>
 __device__ inline void stores_read() {
     asm volatile("cp.async.bulk.wait_group.read %0;" ::"n"(but_for) : "memory");
 }
-/// What threads have read and written of shared memory is over for the copy engine, which may take it or write it again.
-/// A barrier alone does not say so: it has been seen to fill a slot while a thread still read it.
+/// What threads have read and written of shared memory is over for the copy engine, which may take it or write it
+/// again. A barrier alone does not say so: it has been seen to fill a slot while a thread still read it.
 __device__ inline void over_for_copies() { asm volatile("fence.proxy.async.shared::cta;" ::: "memory"); }
 
 // Fragments of 8 x 8, four at once; a lane gives the address of one row.
@@ -174,28 +174,28 @@ __device__ inline void hold(unsigned (&a)[n][4]) {
     " {" numbers "}, " factors ";\n}\n"
 
 /// c [64, width] = or += a [64, 16] b [16, width], the width by what c holds. The inner dimension of b is the slow one
-/// where columns are neighbours.
-template <bool columns_are_neighbours, class T = __nv_bfloat16, int n>
+/// where columns are neighbours, that of a where its rows are.
+template <bool columns_are_neighbours, class T = __nv_bfloat16, bool rows_are_neighbours = false, int n>
 __device__ inline void multiply(float (&c)[n], std::uint64_t a, std::uint64_t b, int add) {
     static_assert(n == 32 || n == 48 || n == 64 || n == 96);
     constexpr bool bf16 = std::is_same_v<T, __nv_bfloat16>;
-#define TERA_MULTIPLY(count, width, type, a_, b_, add_, turned_)                                            \
-    asm volatile(TERA_PRODUCT(width, type, TERA_NUMBERS_##count, add_, a_ ", " b_ ", p, 1, 1, 0, " turned_) \
-                 : TERA_SUMS_##count(c)                                                                     \
-                 : "l"(a), "l"(b), "r"(add), "n"(columns_are_neighbours ? 1 : 0))
+#define TERA_MULTIPLY(count, width, type, a_, b_, add_, turned_)                                         \
+    asm volatile(TERA_PRODUCT(width, type, TERA_NUMBERS_##count, add_, a_ ", " b_ ", p, 1, 1, " turned_) \
+                 : TERA_SUMS_##count(c)                                                                  \
+                 : "l"(a), "l"(b), "r"(add), "n"(rows_are_neighbours ? 1 : 0), "n"(columns_are_neighbours ? 1 : 0))
 #define TERA_MULTIPLY_EITHER(count, width, a_, b_, add_, turned_)   \
     if constexpr (bf16)                                             \
         TERA_MULTIPLY(count, width, "bf16", a_, b_, add_, turned_); \
     else                                                            \
         TERA_MULTIPLY(count, width, "f16", a_, b_, add_, turned_)
     if constexpr (n == 32) {
-        TERA_MULTIPLY_EITHER(32, "64", "%32", "%33", "%34", "%35");
+        TERA_MULTIPLY_EITHER(32, "64", "%32", "%33", "%34", "%35, %36");
     } else if constexpr (n == 48) {
-        TERA_MULTIPLY_EITHER(48, "96", "%48", "%49", "%50", "%51");
+        TERA_MULTIPLY_EITHER(48, "96", "%48", "%49", "%50", "%51, %52");
     } else if constexpr (n == 64) {
-        TERA_MULTIPLY_EITHER(64, "128", "%64", "%65", "%66", "%67");
+        TERA_MULTIPLY_EITHER(64, "128", "%64", "%65", "%66", "%67, %68");
     } else {
-        TERA_MULTIPLY_EITHER(96, "192", "%96", "%97", "%98", "%99");
+        TERA_MULTIPLY_EITHER(96, "192", "%96", "%97", "%98", "%99, %100");
     }
 #undef TERA_MULTIPLY_EITHER
 #undef TERA_MULTIPLY

@@ -181,7 +181,7 @@ void StepBench::set_up() {
                                          .workspace = *workspace_,
                                          .upload = *upload_,
                                          .timers = timers,
-                                         .records = config().enable_cuda_graph});
+                                         .records = config().cuda_graph});
         step.emplace(TrainStep::Parts{*pipeline, parts_->sync(), parts_->optimizer(), parts_->scaler(), timers},
                      parts_->step_settings());
     };

@@ -47,11 +47,12 @@ bool was_given(const RunConfig& c, const ConfigChange& change) {
     return c.given.count(dest) != 0;
 }
 
-/// Why --enable-cuda-graph changes nothing; empty if it does not.
+/// Why micro-batches cannot be recorded; empty if they can.
 std::string why_nothing_is_recorded(const RunConfig& c, Device device, const Mesh& mesh) {
     if (device == Device::cpu) return "there are no CUDA graphs on the CPU";
     if (mesh.shape().size() > 1) return "with several ranks what they send is given piece by piece";
     if (c.reset_attention_mask) return "with --reset-attention-mask every micro-batch has documents of its own";
+    if (c.profile) return "with --profile every kernel is seen under the layer that it is of";
     if (c.timing_log_level >= 2) return "--timing-log-level 2 waits for the GPU in the middle of a micro-batch";
     if (c.defer_embedding_wgrad_compute) return "--defer-embedding-wgrad-compute leaves work to the end of a step";
     if (c.overlap_grad_reduce) return "--overlap-grad-reduce looks at each gradient when it is done";
@@ -210,12 +211,11 @@ void Trainer::set_up_model() {
               size_text(parts_->optimizer_bytes()), ", ", pool_.size(), pool_.size() == 1 ? " thread" : " threads"));
     const PipelineShape shape = pipeline_shape_from(config_);
     upload_.emplace(engine_, held_micro_batches(shape, place.pp));
+    const std::string why = why_nothing_is_recorded(config_, engine_.device(), *mesh_);
     pipeline_ = std::make_unique<Pipeline>(Pipeline::Parts{
         parts_->chunks(), parts_->mesh(), workspace_, *upload_, timers_, shape.group, parts_->sync().observer(),
-        deferral_from(config_), receive_ahead_from(config_), config_.enable_cuda_graph});
-    if (const std::string why = why_nothing_is_recorded(config_, engine_.device(), *mesh_);
-        config_.enable_cuda_graph && !why.empty())
-        print(" > --enable-cuda-graph changes nothing here: " + why);
+        deferral_from(config_), receive_ahead_from(config_), config_.cuda_graph && why.empty()});
+    if (config_.enable_cuda_graph && !why.empty()) print(" > --enable-cuda-graph changes nothing here: " + why);
     upload_->reserve(batch_bytes(config_));
     mesh_->connect(config_.use_distributed_optimizer);
     pipeline_->connect(

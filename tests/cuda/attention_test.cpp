@@ -65,6 +65,7 @@ const Kernels chosen{[](const Exec& e, const AttentionSpec& s, AttentionOut& out
                          attention_backward(e, s, grads, d_o, q, k, v, out);
                          return true;
                      }};
+const Kernels library{cuda::cudnn_attention, cuda::cudnn_attention_backward};
 const Kernels warp_groups{cuda::sm90_attention, cuda::sm90_attention_backward};
 const Kernels warps{cuda::mma_attention, cuda::mma_attention_backward};
 
@@ -115,9 +116,9 @@ class CudaAttention : public CudaOpsTest {
         if (spec.documents.count > 0) spec.documents.rows = gpu().up(rows);
     }
 
-    /// Two kinds of kernels on the same rows.
-    void compare_on_gpu(const Case& c, const Kernels& reference, const Kernels& other) {
-        SCOPED_TRACE(c.name());
+    /// Two kinds of kernels on the same rows. Gradients stand beside each other as what they are of does, or apart.
+    void compare_on_gpu(const Case& c, const Kernels& reference, const Kernels& other, bool apart = false) {
+        SCOPED_TRACE(cat(c.name(), apart ? ", gradients apart" : ""));
         const Exec& e = gpu().ctx.temp;
         const std::int64_t width = (c.H + 2 * c.G) * c.K, rows = c.Sq * c.B;
         const Tensor qkv = gpu().up(w_.random(GetParam(), {rows, width}, 3)),
@@ -133,15 +134,25 @@ class CudaAttention : public CudaOpsTest {
         AttentionOut given{};  // to both
         for (const Kernels* kernels : {&reference, &other}) {
             AttentionOut out{zeros(GetParam(), {rows, c.H * c.K}), zeros(DType::f32, {c.B, c.H, c.Sq})};
-            const Tensor d = zeros(GetParam(), {rows, width});
+            const std::int64_t of_keys = c.G * c.K;
+            std::vector<Tensor> d;
+            if (apart)
+                for (const std::int64_t columns : {c.H * c.K, of_keys, of_keys})
+                    d.push_back(zeros(GetParam(), {rows, columns}));
+            else
+                d.push_back(zeros(GetParam(), {rows, width}));
+            const AttentionGrads grads =
+                apart ? AttentionGrads{{d[0], 0}, {d[1], 0}, {d[2], 0}}
+                      : AttentionGrads{{d[0], 0}, {d[0], c.H * c.K}, {d[0], c.H * c.K + of_keys}};
             ASSERT_TRUE(kernels->forward(e, spec, out, q, k, v));
             if (found.empty()) given = out;
-            ASSERT_TRUE(
-                kernels->backward(e, spec, {{d, 0}, {d, c.H * c.K}, {d, (c.H + c.G) * c.K}}, d_o, q, k, v, given));
-            for (const Tensor& t : {out.o, d}) found.push_back(gpu().down(t));
+            ASSERT_TRUE(kernels->backward(e, spec, grads, d_o, q, k, v, given));
+            found.push_back(gpu().down(out.o));
+            for (const Tensor& t : d) found.push_back(gpu().down(t));
         }
-        expect_rows("o", found[2], found[0], c.K);
-        expect_rows("dq, dk and dv", found[3], found[1], c.K);
+        const std::size_t results = found.size() / 2;
+        for (std::size_t i = 0; i < results; ++i)
+            expect_rows(cat(i == 0 ? "o" : "gradient ", i).c_str(), found[results + i], found[i], c.K);
     }
 
     /// All of the others' rows are the same bits, and its own are not.
@@ -266,16 +277,21 @@ TEST_P(CudaAttention, attention_as_chosen) {
     for (const Case& c : heads_of_many_kinds) compare(c, chosen);
 }
 
-/// On few multiprocessors each has several items, one after another.
+/// On few multiprocessors each has several items, one after another. Gradients are of one kernel or of two.
 TEST_P(CudaAttention, attention_of_warp_groups) {
     if (!in_sixteen_bits() || !gpu().gpu.hopper) GTEST_SKIP() << "these are for 16 bits on a Hopper GPU";
-    for (const int multiprocessors : {0, 3}) {
-        gpu().gpu.product_multiprocessors = multiprocessors;
-        for (const Case& c : of_several_tiles) compare(c, warp_groups);
+    for (const bool same_bits : {false, true}) {
+        SCOPED_TRACE(same_bits ? "two kernels" : "one kernel");
+        gpu().gpu.deterministic = same_bits;
+        for (const int multiprocessors : {0, 3}) {
+            gpu().gpu.product_multiprocessors = multiprocessors;
+            for (const Case& c : of_several_tiles) compare(c, warp_groups);
+        }
+        gpu().gpu.product_multiprocessors = 0;
+        for (const Case& c : heads_of_many_kinds)
+            if (c.K == 64 || c.K == 96 || c.K == 128) compare(c, warp_groups);
     }
-    gpu().gpu.product_multiprocessors = 0;
-    for (const Case& c : heads_of_many_kinds)
-        if (c.K == 64 || c.K == 96 || c.K == 128) compare(c, warp_groups);
+    gpu().gpu.deterministic = false;
 }
 
 /// As on GPUs that are not Hopper's.
@@ -291,25 +307,38 @@ TEST_P(CudaAttention, attention_of_warps) {
 TEST_P(CudaAttention, warp_groups_with_many_items) {
     if (!in_sixteen_bits() || !gpu().gpu.hopper) GTEST_SKIP() << "these are for 16 bits on a Hopper GPU";
     if (soft_gpu_forget_written) GTEST_SKIP() << "too much for a GPU in software";
-    for (const std::int64_t K : {64, 96, 128})
-        for (const bool documents : {false, true})
-            for (const double dropout : {0.0, 0.1})
-                compare_on_gpu({2, 2000, 2000, 20, 10, K, true, documents, dropout}, warps, warp_groups);
+    for (const bool same_bits : {false, true}) {
+        gpu().gpu.deterministic = same_bits;
+        for (const std::int64_t K : {64, 96, 128})
+            for (const bool documents : {false, true})
+                for (const double dropout : {0.0, 0.1})
+                    compare_on_gpu({2, 2000, 2000, 20, 10, K, true, documents, dropout}, warps, warp_groups);
+    }
+    gpu().gpu.deterministic = false;
 }
 
 /// Many documents, as they are taken in training: by the library, if it is there.
 TEST_P(CudaAttention, many_documents_as_chosen) {
     if (!in_sixteen_bits()) GTEST_SKIP() << "these are for 16 bits";
     const bool large = !soft_gpu_forget_written;
+    const std::int64_t S = large ? 2000 : 300;
     std::vector<Case> cases;
     for (const std::int64_t K : {64, 96, 128})
-        for (const std::int64_t G : {6, 2}) cases.push_back({3, large ? 2000 : 300, large ? 2000 : 300, 6, G, K});
-    cases.push_back({2, 512, 512, 4, 4, 128, false});
+        for (const std::int64_t G : {6, 2}) cases.push_back({3, S, S, 6, G, K});
+    if (large) cases.push_back({2, 1200, 1200, 4, 1, 72}), cases.push_back({1, 3000, 3000, 2, 2, 120});
+    const Kernels& taken = cuda::has_cudnn_attention() && gpu().gpu.hopper ? library : chosen;
     for (Case& c : cases) {
         c.documents = true, c.stretch = large ? 3 : 1;
         std::vector<std::int32_t> rows;
         EXPECT_GT(list_documents(c.starts().data(), c.Sq, c.B, rows).count, 2 * c.B);
-        compare_on_gpu(c, warps, chosen);
+        compare_on_gpu(c, warps, taken);
+    }
+    // What the library cannot: gradients in other places than what they are of, a query that sees what follows, wide
+    // heads.
+    for (Case c : {Case{2, 300, 300, 4, 4, 64}, Case{2, 300, 300, 4, 2, 128}, Case{2, 512, 512, 4, 4, 128, false},
+                   Case{2, 300, 300, 4, 2, 192}}) {
+        c.documents = true;
+        for (const bool apart : {false, true}) compare_on_gpu(c, warps, chosen, apart);
     }
 }
 

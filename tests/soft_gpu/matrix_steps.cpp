@@ -149,7 +149,8 @@ Sums& sums_of(Warp& w, const Step& s) {
 
 /// A warp's sixteen rows of d [64, N] = or += a [64, 16] b [16, N]; a factor in shared memory is read now, and may be
 /// written to again only when it was waited for. Values: d N / 2, and the registers that have a where no tile does.
-template <class T, bool columns_are_neighbours, bool in_registers>
+enum class Left { rows, turned, registers };
+template <class T, bool columns_are_neighbours, Left left_is>
 Outcome multiply_group(Warp& w, const Step& s, Mask mask) {
     if (!here(w)) return Outcome::waits;
     if (mask != all_lanes) throw Fault("a product of a part of a warp");
@@ -160,7 +161,7 @@ Outcome multiply_group(Warp& w, const Step& s, Mask mask) {
     const bool adds = w.lane<std::uint8_t>(s.c, 0) & 1;
     float a[16][inner], b[inner][Sums::most_columns];
     std::uint16_t eight[8];
-    if constexpr (in_registers) {
+    if constexpr (left_is == Left::registers) {
         for (std::size_t k = 0; k < 4; ++k) {
             const std::uint32_t* two = w.read<std::uint32_t>(w.more(s, columns / 2 + k));
             for (std::size_t l = 0; l < lanes; ++l) {
@@ -169,6 +170,13 @@ Outcome multiply_group(Warp& w, const Step& s, Mask mask) {
                 at[1] = T::value(static_cast<std::uint16_t>(two[l] >> 16));
             }
         }
+    } else if constexpr (left_is == Left::turned) {
+        const GroupTile left(w, by, w.lane<std::uint64_t>(s.a, 0), true);
+        for (std::uint32_t k = 0; k < inner; ++k)
+            for (std::uint32_t half = 0; half < 2; ++half) {
+                left.columns(eight, 0, k, 32 * of_group + 16 * half);
+                for (std::uint32_t r = 0; r < 8; ++r) a[8 * half + r][k] = T::value(eight[r]);
+            }
     } else {
         const GroupTile left(w, by, w.lane<std::uint64_t>(s.a, 0), true);
         for (std::uint32_t r = 0; r < 16; ++r)
@@ -236,9 +244,8 @@ bool translate_group_product(Translator& t, const Instruction& i, Step& s) {
         return i.operands[k].bits;
     };
     const bool in_registers = !i.operands.at(1).members.empty();
-    const std::size_t last = in_registers ? 6 : 7;  // a tile may be turned round too, or may not, which is number 6
-    if (i.operands.size() != last + 1 || number(4) != 1 || number(5) != 1 || (!in_registers && number(6) != 0))
-        return false;
+    const std::size_t last = in_registers ? 6 : 7;  // number 6 says of a tile on the left whether it is turned
+    if (i.operands.size() != last + 1 || number(4) != 1 || number(5) != 1) return false;
     std::vector<Value> all;
     for (const Operand& m : i.operands.at(0).members) all.push_back(t.changed(m));
     if (all.size() != columns / 2) throw Fault("another number of sums is wanted");
@@ -252,8 +259,11 @@ bool translate_group_product(Translator& t, const Instruction& i, Step& s) {
     s.b = t.value(i.operands.at(2), 8);
     s.c = t.value(i.operands.at(3), 1);
     const auto choose = [&]<class T>(T) {
-        if (in_registers) return number(last) ? multiply_group<T, true, true> : multiply_group<T, false, true>;
-        return number(last) ? multiply_group<T, true, false> : multiply_group<T, false, false>;
+        const auto right = [&]<Left left>() {
+            return number(last) ? multiply_group<T, true, left> : multiply_group<T, false, left>;
+        };
+        if (in_registers) return right.template operator()<Left::registers>();
+        return number(6) ? right.template operator()<Left::turned>() : right.template operator()<Left::rows>();
     };
     s.run = bf16 ? choose(Bf16{}) : choose(F16{});
     return true;

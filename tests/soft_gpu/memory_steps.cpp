@@ -163,6 +163,21 @@ Outcome extreme(Warp& w, const Step& s, Mask mask) {
     return Outcome::next;
 }
 
+/// Adds all of a lane's numbers to as many in memory, one lane after another.
+Outcome add(Warp& w, const Step& s, Mask mask) {
+    const std::size_t bytes = s.count * sizeof(float);
+    for_lanes(mask, [&](int l) {
+        std::byte* const p = w.memory_for(static_cast<Space>(s.space), address_of(w, s, l), bytes, Access::atomic, l);
+        for (std::size_t k = 0; k < s.count; ++k) {
+            float x;
+            std::memcpy(&x, p + k * sizeof x, sizeof x);
+            x += w.lane<float>(w.more(s, k), l);
+            std::memcpy(p + k * sizeof x, &x, sizeof x);
+        }
+    });
+    return Outcome::next;
+}
+
 Space space_of(const Instruction& i) {
     if (i.has("global")) return Space::global;
     if (i.has("shared") || i.has("shared::cta")) return Space::shared;
@@ -174,11 +189,11 @@ Space space_of(const Instruction& i) {
 
 bool translate_memory(Translator& t, const Instruction& i, Step& s) {
     const std::string &name = i.parts[0], &type = i.parts.back();
-    if (name != "ld" && name != "st" && name != "atom") return false;
+    if (name != "ld" && name != "st" && name != "atom" && name != "red") return false;
     for (std::size_t k = 1; k + 1 < i.parts.size(); ++k) {
         static const std::map<std::string, bool> known = {
-            {"global", true},   {"shared", true}, {"local", true}, {"param", true}, {"nc", true},
-            {"volatile", true}, {"v2", true},     {"v4", true},    {"min", true},   {"max", true}};
+            {"global", true}, {"shared", true}, {"local", true}, {"param", true}, {"nc", true}, {"volatile", true},
+            {"v2", true},     {"v4", true},     {"min", true},   {"max", true},   {"add", true}};
         if (!known.contains(i.parts[k])) return false;
     }
     s.space = static_cast<std::uint8_t>(space_of(i));
@@ -191,6 +206,8 @@ bool translate_memory(Translator& t, const Instruction& i, Step& s) {
         s.run = i.has("max") ? extreme<std::int32_t, true> : extreme<std::int32_t, false>;
         return true;
     }
+    const bool adds = name == "red";
+    if (i.has("add") != adds || (adds && (type != "f32" || !i.has("global")))) return false;
     const bool loads = name == "ld";
     const Operand &data = i.operands.at(loads ? 0 : 1), &place = i.operands.at(loads ? 1 : 0);
     t.address(s, place);
@@ -202,7 +219,7 @@ bool translate_memory(Translator& t, const Instruction& i, Step& s) {
     for (const Operand& m : members) values.push_back(loads ? t.destination(m) : t.value(m, s.wide ? 8 : 4));
     s.count = static_cast<std::uint8_t>(members.size());
     s.more = t.keep(values);
-    s.run = loads ? load_of(s.bytes, type[0] == 's') : store_of(s.bytes);
+    s.run = adds ? add : loads ? load_of(s.bytes, type[0] == 's') : store_of(s.bytes);
     return true;
 }
 

@@ -29,6 +29,12 @@ bool Recordings::record(const Key& key, const std::function<void()>& give) {
         recordings_[key] = nullptr;
         return false;
     }
+    std::size_t left = 0, total = 0;
+    gpu_.memory_info(left, total);
+    if (left < least_left) {
+        able_ = false;
+        return false;
+    }
     // Relaxed: what the host does meanwhile is its own business; only this stream is recorded, and what forks from it.
     if (cudaStreamBeginCapture(gpu_.stream, cudaStreamCaptureModeRelaxed) != cudaSuccess) {
         cudaGetLastError();
@@ -48,9 +54,7 @@ bool Recordings::record(const Key& key, const std::function<void()>& give) {
     const cudaError_t status = cudaGraphInstantiate(&recording, graph, 0);
     cudaGraphDestroy(graph);
     if (status == cudaErrorMemoryAllocation)
-        usage_error(
-            "the GPU has no memory left to record a micro-batch; leave out --enable-cuda-graph, or lower "
-            "--micro-batch-size");
+        usage_error("the GPU has no memory left to record a micro-batch; add --no-cuda-graph");
     TERA_CUDA(status);
     recordings_[key] = recording;
     return play(key);

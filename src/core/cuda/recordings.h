@@ -24,12 +24,13 @@ class Recordings {
 
     /// False if there is none under the key.
     bool play(const Key& key);
-    /// Records and plays what was asked for before under the same key. False if it was not, if there are enough, or
-    /// the driver cannot: then `give` has not been called.
+    /// Records and plays what was asked for before under the same key. False if it was not, if there are enough, there
+    /// is little memory left, or the driver cannot: then `give` has not been called.
     bool record(const Key& key, const std::function<void()>& give);
 
   private:
     static constexpr std::size_t most = 24, most_remembered = 64;
+    static constexpr std::size_t least_left = std::size_t{256} << 20;  ///< of memory; a recording takes some MiB
 
     Gpu& gpu_;
     bool able_ = true;
