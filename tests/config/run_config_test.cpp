@@ -337,6 +337,7 @@ TEST(RunConfigRefuse, WaysToGetOtherRanksKeys) {
 
 TEST(RunConfigRefuse, Contradictions) {
     refuses("--train-iters 5 --train-samples 10", {"exclude each other"});
+    refuses("--enable-cuda-graph --no-cuda-graph", {"exclude each other"});
     refuses("--train-iters 5 --lr-decay-samples 10", {"--lr-decay-samples", "--lr-decay-iters"});
     refuses("--train-samples 50 --lr-warmup-iters 10", {"--lr-warmup-iters"});
     refuses("--train-iters 5 --lr-warmup-fraction 0.1 --lr-warmup-iters 1", {"--lr-warmup-fraction"});

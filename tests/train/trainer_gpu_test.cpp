@@ -67,6 +67,16 @@ TEST_F(TrainerOnGpu, RecordingsDoNotChangeABit) {
     }
 }
 
+TEST_F(TrainerOnGpu, WhatCannotBeRecordedIsSaidWhereItWasAskedFor) {
+    const std::string line = "--enable-cuda-graph changes nothing here: ";
+    const std::string flags = "--train-iters 1 ";
+    EXPECT_TRUE(run(flags + "--timing-log-level 2 --enable-cuda-graph").printed(line + "--timing-log-level 2"));
+    EXPECT_TRUE(run(flags + "--profile --profile-step-start 5 --profile-step-end 6 --enable-cuda-graph")
+                    .printed(line + "with --profile"));
+    EXPECT_FALSE(run(flags + "--enable-cuda-graph").printed(line));
+    EXPECT_FALSE(run(flags + "--timing-log-level 2").printed(line));
+}
+
 TEST_F(TrainerOnGpu, RecordedMicroBatchesOfAStepAddUp) {
     // Each of three places that batches are sent to comes as the first of a step and as the second.
     // With fp16 the scale of the loss falls from step to step at first.

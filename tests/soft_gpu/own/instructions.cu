@@ -245,6 +245,15 @@ __global__ void follow_pointers(const std::uint32_t* in, std::uint32_t* out, std
     out[l] = *p;
 }
 
+/// By lanes with even values alone, in the order of lanes or any other.
+__global__ void add_to_four(const std::uint32_t* in, float* sums) {
+    const float x = static_cast<float>(in[lane()]);
+    if (in[lane()] % 2 == 0)
+        asm volatile("red.global.add.v4.f32 [%0], {%1, %2, %3, %4};" ::"l"(sums), "f"(x), "f"(2 * x), "f"(3 * x),
+                     "f"(4 * x)
+                     : "memory");
+}
+
 __global__ void hear_of_any(const int* flags, int* out) {
     out[threadIdx.x] = __syncthreads_or(flags[threadIdx.x]);
     out[threadIdx.x] += 2 * __syncthreads_or(0);
@@ -294,6 +303,13 @@ Lanes steps_of_collatz(const Lanes& begin) { return run_lanes(collatz, begin); }
 Lanes counted_together(const Lanes& trips) { return run_lanes(count_together, trips); }
 Lanes through_local(const Lanes& values, std::uint32_t rotation) { return run_lanes(turn_local, values, rotation); }
 Lanes through_pointers(const Lanes& values) { return run_lanes(follow_pointers, values, 3u); }
+std::array<float, 4> added_to_four(const Lanes& values) {
+    DeviceArray<std::uint32_t> in(std::vector<std::uint32_t>(values.begin(), values.end()));
+    DeviceArray<float> sums(std::vector<float>{1, 1, 1, 1});
+    add_to_four<<<1, 32>>>(in.data(), sums.data());
+    const std::vector<float> found = sums.values();
+    return {found[0], found[1], found[2], found[3]};
+}
 std::vector<int> any_of_block(const std::vector<int>& flags) {
     DeviceArray<int> in(flags), out(flags.size());
     hear_of_any<<<1, static_cast<unsigned>(flags.size())>>>(in.data(), out.data());

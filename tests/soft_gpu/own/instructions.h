@@ -83,6 +83,9 @@ Lanes counted_together(const Lanes& trips);
 Lanes through_local(const Lanes& values, std::uint32_t rotation);
 /// Of each lane through a pointer that may be to shared, local or global memory.
 Lanes through_pointers(const Lanes& values);
+/// What four places have, with 1 in each before, when lanes with even values have added these, and twice, three and
+/// four times as much.
+std::array<float, 4> added_to_four(const Lanes& values);
 /// Whether any of these threads has a flag, as each of them hears.
 std::vector<int> any_of_block(const std::vector<int>& flags);
 

@@ -63,6 +63,16 @@ TEST(Warps, MatchThoseOfTheSameValue) {
     }
 }
 
+TEST(Warps, AddToWhatIsThere) {
+    Lanes values;
+    float sum = 0;
+    for (std::uint32_t l = 0; l < 32; ++l) {
+        values[l] = l * l % 23;
+        if (values[l] % 2 == 0) sum += static_cast<float>(values[l]);
+    }
+    EXPECT_EQ(added_to_four(values), (std::array<float, 4>{1 + sum, 1 + 2 * sum, 1 + 3 * sum, 1 + 4 * sum}));
+}
+
 TEST(Warps, VoteOfAny) {
     Lanes values{};
     EXPECT_EQ(voted_over_100(values), Lanes{});
