@@ -261,7 +261,6 @@ MUTANTS = [
     ("src/core/cuda/upload_slots.cpp", "TERA_CUDA(cudaStreamWaitEvent(parts_->gpu.stream, slot.copied, 0));", "", "test_cuda_soft", "CudaUploadSlots*"),
     ("src/ops/tiled_product.cuh", "                over_for_copies();\n", "", "test_cuda_soft", "Sizes/GatedProducts.backward/777*"),
     ("src/ops/attention_sm90.cuh", "over_for_copies(), release(memory.own_empty", "release(memory.own_empty", "test_cuda_soft", "*attention_of_warp_groups/bf16"),
-    ("src/ops/attention_key_gradient_sm90.cu", "            turn ^= 1;\n", "", "test_cuda_soft", "*attention_of_warp_groups/bf16"),
     ("src/ops/attention_key_gradient_sm90.cu", "            over_for_copies();\n", "", "test_cuda_soft", "*attention_of_warp_groups/bf16"),
     ("src/ops/attention_key_gradient_sm90.cu", "            hopper::meet(1 + me.group, group_threads);\n", "", "test_cuda_soft", "*attention_of_warp_groups/bf16"),
     ("src/ops/attention_key_gradient_sm90.cu", "::tile(n, item.b, head, first)", "::tile(n, item.b, item.head, first)", "test_cuda_soft", "*attention_of_warp_groups/bf16"),

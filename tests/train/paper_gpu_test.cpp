@@ -86,6 +86,14 @@ TEST(PlanOfAGpuThatIsNotHere, IsWhatLargeModelsTookOnOne) {
                       "--max-position-embeddings 8192 --micro-batch-size 1 --global-batch-size 8 "
                       "--main-grads-dtype bf16",
                       1, 134.953 * 0x1p30},
+                     {"--tokenizer-type NullTokenizer --vocab-size 128255 --swiglu --normalization RMSNorm "
+                      "--position-embedding-type rope --disable-bias-linear --group-query-attention "
+                      "--num-query-groups 8 --untie-embeddings-and-output-weights --num-layers 32 --hidden-size 4096 "
+                      "--num-attention-heads 32 --ffn-hidden-size 14336 --seq-length 4096 "
+                      "--max-position-embeddings 4096 --micro-batch-size 1 --global-batch-size 8 "
+                      "--main-grads-dtype bf16 --keep-mlp-activations --attention-dropout 0 --hidden-dropout 0 "
+                      "--reset-attention-mask --reset-position-ids --eod-mask-loss",
+                      1, 124.84 * 0x1p30},
                  });
 }
 
