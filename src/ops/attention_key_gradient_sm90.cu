@@ -167,7 +167,6 @@ struct KeyGradient {
         template <class Done>
         __device__ void meet(const Args& args, const Member& me, const Memory<KeyGradient>& memory, const Arrived& a,
                              const Done& met) {
-            if constexpr (for_queries) return meet_and_add(args, me, memory, a, met);
             const Met q{memory.met_at(a.stage)}, d_o{q.at + Met::bytes};
             float s[queries / 2], dp[queries / 2];
             hold(s), hold(dp);
@@ -186,59 +185,41 @@ struct KeyGradient {
             hold(dp);
             differ(s, dp, kept, args, memory, a.stage);
             to_words<T>(ds, dp);
-            hold(dk), hold(ds);
-            products_begin();
-            multiply_words<T>(dk, ds, q);
-            products_given();
+            if constexpr (for_queries) {
+                add_to_queries(args, me, memory, a, q);
+            } else {
+                hold(dk), hold(ds);
+                products_begin();
+                multiply_words<T>(dk, ds, q);
+                products_given();
+            }
             products_wait<0>();
             hold(dv), hold(dk), hold(p), hold(ds);
             met(a.stage);
         }
 
-        /// The same, and adds what the queries of the tile get.
-        template <class Done>
-        __device__ void meet_and_add(const Args& args, const Member& me, const Memory<KeyGradient>& memory,
-                                     const Arrived& a, const Done& met) {
-            const Met q{memory.met_at(a.stage)}, d_o{q.at + Met::bytes};
-            float s[queries / 2], dp[queries / 2];
-            hold(s), hold(dp);
-            products_begin();
-            multiply_own(s, dp, memory, a.stage);
-            const Kept kept = draw(memory, a);
-            products_wait<1>();
-            hold(s);
-            weigh(s, args, me, memory, a);
-            keep_words(s, kept);
-            hold(dv), hold(p);
-            products_begin();
-            multiply_words<T>(dv, p, d_o);
-            products_given();
-            products_wait<1>();
-            hold(dp);
-            differ(s, dp, kept, args, memory, a.stage);
-            to_words<T>(ds, dp);
+        /// What the queries of the tile get; and what the keys get, while the first of it is added.
+        __device__ void add_to_queries(const Args& args, const Member& me, const Memory<KeyGradient>& memory,
+                                       const Arrived& a, const Met& q) {
             tell(memory, me);
             float* const dq = args.dq + memory.template numbers_at<OfQueries>(a.stage).tile * QuerySums<D>::elements;
-            constexpr int parts = D / QuerySums<D>::width;
 #pragma unroll
-            for (int part = 0; part < parts; ++part) {
+            for (int part = 0; part < D / QuerySums<D>::width; ++part) {
                 float sums[QuerySums<D>::width / 2];
                 hold(sums), hold(dk), hold(ds);
                 products_begin();
                 multiply_scores(sums, part, memory, me);
                 products_given();
-                // The keys' while the first of the queries' are added.
-                if (part == 0) multiply_words<T>(dk, ds, q), products_given();
-                if (part == 0)
+                if (part == 0) {
+                    multiply_words<T>(dk, ds, q);
+                    products_given();
                     products_wait<1>();
-                else
+                } else {
                     products_wait<0>();
+                }
                 hold(sums);
                 QuerySums<D>::add(dq, part, sums);
             }
-            products_wait<0>();
-            hold(dv), hold(dk), hold(p), hold(ds);
-            met(a.stage);
         }
 
         /// The other warps of the group what this one's keys have: a product over all keys needs it.
