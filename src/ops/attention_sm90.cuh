@@ -143,12 +143,12 @@ struct Memory {
         return *reinterpret_cast<Numbers*>(memory + numbers + stage * Op::number_bytes);
     }
     __device__ Meeting& meeting(int stage) const { return reinterpret_cast<Meeting*>(memory + meetings)[stage]; }
-    /// As read by so many lanes of a warp, for all of them.
-    template <unsigned lanes>
+    /// As each lane of a warp reads it, or the first one for all.
+    template <bool by_all>
     __device__ Meeting arrived_at(int stage) const {
         Meeting there = {0, 0};
-        if (lanes > 1 || threadIdx.x % 32 == 0) there = meeting(stage);
-        if (lanes > 1) return there;
+        if (by_all || threadIdx.x % 32 == 0) there = meeting(stage);
+        if (by_all) return there;
         return {__shfl_sync(0xffffffff, there.first, 0), __shfl_sync(0xffffffff, there.flags, 0)};
     }
     __device__ unsigned own_full(int slot) const { return begin + barriers + 8 * slot; }
@@ -170,7 +170,7 @@ struct Turn {
 /// Of a warp, when a tile is met: each that has written or read something beside the tile says so itself. Where that is
 /// the meeting alone, the first does it for all.
 template <class Op>
-constexpr unsigned lanes_that_arrive = Op::number_bytes > 0 ? 32 : 1;
+constexpr bool all_arrive = Op::number_bytes > 0;
 
 /// A group that decides and those that multiply.
 template <class Op>
@@ -181,12 +181,11 @@ __global__ void __launch_bounds__(threads_of<Op>, 1) attention_kernel(const __gr
     extern __shared__ unsigned char bytes[];
     const Memory<Op> memory(bytes);
     if (threadIdx.x == 0) {
-        constexpr unsigned warps = Op::groups * group_threads / 32;
+        constexpr unsigned warps = Op::groups * group_threads / 32, lanes = all_arrive<Op> ? 32 : 1;
         for (int i = 0; i < Op::slots; ++i)
             barrier_init(memory.own_full(i), 1), barrier_init(memory.own_empty(i), warps);
         for (int i = 0; i < Op::stages; ++i)
-            barrier_init(memory.met_full(i), lanes_that_arrive<Op>),
-                barrier_init(memory.met_empty(i), warps * lanes_that_arrive<Op>);
+            barrier_init(memory.met_full(i), lanes), barrier_init(memory.met_empty(i), warps * lanes);
         asm volatile("fence.mbarrier_init.release.cluster;" ::: "memory");
     }
     __syncthreads();
@@ -215,7 +214,7 @@ __global__ void __launch_bounds__(threads_of<Op>, 1) attention_kernel(const __gr
                 if (asks) {
                     barrier_expect(memory.met_full(stage.at), Op::met_bytes);
                     Op::load_met(args, item, head, meeting.first, memory.met_at(stage.at), memory.met_full(stage.at));
-                } else if (lanes_that_arrive<Op> > 1) {
+                } else if (all_arrive<Op>) {
                     barrier_arrive(memory.met_full(stage.at));
                 }
                 stage.next();
@@ -223,7 +222,7 @@ __global__ void __launch_bounds__(threads_of<Op>, 1) attention_kernel(const __gr
             barrier_wait(memory.met_empty(stage.at), stage.parity ^ 1);
             if (asks) memory.meeting(stage.at) = {0, Meeting::end};
             __syncwarp();
-            if (asks || lanes_that_arrive < Op >> 1) barrier_arrive(memory.met_full(stage.at));
+            if (asks || all_arrive<Op>) barrier_arrive(memory.met_full(stage.at));
             stage.next();
         }
     } else {
@@ -240,7 +239,7 @@ __global__ void __launch_bounds__(threads_of<Op>, 1) attention_kernel(const __gr
             state.begin(memory, slot.at, me);
             if constexpr (Op::held) over_for_copies(), release(memory.own_empty(slot.at));
             const auto met = [&](int which) {
-                if (lanes_that_arrive < Op >> 1)
+                if (all_arrive<Op>)
                     barrier_arrive(memory.met_empty(which));
                 else
                     release(memory.met_empty(which));
@@ -249,7 +248,7 @@ __global__ void __launch_bounds__(threads_of<Op>, 1) attention_kernel(const __gr
             while (more) {
                 barrier_wait(memory.met_full(stage.at), stage.parity);
                 __syncwarp();  // lane 0 has been on its own; products are of all
-                const Arrived arrived{memory.template arrived_at<lanes_that_arrive<Op>>(stage.at), stage.at};
+                const Arrived arrived{memory.template arrived_at<all_arrive<Op>>(stage.at), stage.at};
                 stage.next();
                 if (!arrived.meeting.concerns(me.group)) {
                     if (lags) state.last(memory, met), lags = false;  // its stage may be what the next tile waits for
