@@ -18,9 +18,9 @@ struct Recorder::Recordings : cuda::Recordings {
 
 #endif
 
-Recorder::Recorder([[maybe_unused]] const Engine& engine) {
+Recorder::Recorder([[maybe_unused]] const Engine& engine, [[maybe_unused]] std::size_t least_left) {
 #ifdef TERA_WITH_CUDA
-    if (engine.gpu()) recordings_ = std::make_unique<Recordings>(*engine.gpu());
+    if (engine.gpu()) recordings_ = std::make_unique<Recordings>(*engine.gpu(), least_left);
 #endif
 }
 Recorder::~Recorder() = default;

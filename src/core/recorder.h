@@ -15,7 +15,8 @@ namespace tera {
 
 class Recorder {
   public:
-    explicit Recorder(const Engine& engine);
+    /// A recording takes some MiB of the GPU's memory: with less left than this nothing is recorded.
+    explicit Recorder(const Engine& engine, std::size_t least_left = std::size_t{256} << 20);
     ~Recorder();
     Recorder(const Recorder&) = delete;
     Recorder& operator=(const Recorder&) = delete;

@@ -58,6 +58,14 @@ TEST(CudaRecorder, leaves_what_never_comes_again) {
         EXPECT_EQ(recorder.run({i}, [&] { ops::fill_zero(exec, x); }), Outcome::given);
 }
 
+TEST(CudaRecorder, leaves_memory_that_is_nearly_used_up) {
+    NEED_GPU();
+    OnGpu gpu;
+    const Tensor x = gpu.exec.tensor(DType::f32, {10});
+    Recorder recorder(gpu.engine, std::size_t{1} << 50);
+    for (int i = 0; i < 4; ++i) EXPECT_EQ(recorder.run({1}, [&] { ops::fill_zero(gpu.exec, x); }), Outcome::given);
+}
+
 TEST(Recorder, gives_on_the_cpu) {
     const Engine engine;
     Recorder recorder(engine);

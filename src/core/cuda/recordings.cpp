@@ -31,7 +31,7 @@ bool Recordings::record(const Key& key, const std::function<void()>& give) {
     }
     std::size_t left = 0, total = 0;
     gpu_.memory_info(left, total);
-    if (left < least_left) {
+    if (left < least_left_) {
         able_ = false;
         return false;
     }

@@ -17,7 +17,7 @@ namespace cuda {
 class Recordings {
   public:
     using Key = std::vector<std::uint64_t>;
-    explicit Recordings(Gpu& gpu) : gpu_(gpu) {}
+    Recordings(Gpu& gpu, std::size_t least_left) : gpu_(gpu), least_left_(least_left) {}
     ~Recordings();
     Recordings(const Recordings&) = delete;
     Recordings& operator=(const Recordings&) = delete;
@@ -30,9 +30,9 @@ class Recordings {
 
   private:
     static constexpr std::size_t most = 24, most_remembered = 64;
-    static constexpr std::size_t least_left = std::size_t{256} << 20;  ///< of memory; a recording takes some MiB
 
     Gpu& gpu_;
+    std::size_t least_left_;
     bool able_ = true;
     std::map<Key, CUgraphExec_st*> recordings_;  ///< null: asked for once
 };
