@@ -44,6 +44,10 @@ inline Heads heads_of(const AttentionSpec& s) {
     return {s.B, s.Sq, s.Sk, s.H, s.G, s.K, s.scale, s.causal, s.doc_start, AttentionDropout(s), s.sample};
 }
 
+/// Whether two neighbours that begin at an even place can be written as one word.
+inline bool takes_words(const HeadRows<Tensor>& r) { return r.offset % 2 == 0 && r.data.cols() % 2 == 0; }
+inline bool take_words(const AttentionGrads& g) { return takes_words(g.dq) && takes_words(g.dk) && takes_words(g.dv); }
+
 template <class T>
 Rows<const device_t<T>> rows(const HeadRows<ConstTensor>& r) {
     return {dptr<T>(r.data) + r.offset, r.data.cols()};

@@ -108,8 +108,8 @@ __device__ inline void store_head(const Rows<T>& to, const Heads& n, std::int64_
         if (col >= n.K) continue;
         const unsigned x0 = two<T>(x[i][0] * by_first, x[i][1] * by_first),
                        x1 = two<T>(x[i][2] * by_second, x[i][3] * by_second);
-        if (row < rows) memcpy(first + col, &x0, sizeof x0);
-        if (row + 8 < rows) memcpy(second + col, &x1, sizeof x1);
+        if (row < rows) *reinterpret_cast<unsigned*>(first + col) = x0;
+        if (row + 8 < rows) *reinterpret_cast<unsigned*>(second + col) = x1;
     }
 }
 

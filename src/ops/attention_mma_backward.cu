@@ -203,7 +203,8 @@ void attention_delta(const Exec& exec, const AttentionSpec& s, Tensor delta, Con
 bool mma_attention_backward(const Exec& exec, const AttentionSpec& s, const AttentionGrads& grads, ConstTensor d_o,
                             HeadRows<ConstTensor> q, HeadRows<ConstTensor> k, HeadRows<ConstTensor> v,
                             const AttentionOut& out) {
-    if (!mma_applies(s, q.data.dtype) || !reachable(q) || !reachable(k) || !reachable(v)) return false;
+    if (!mma_applies(s, q.data.dtype) || !reachable(q) || !reachable(k) || !reachable(v) || !take_words(grads))
+        return false;
     ArenaScope scope(*exec.arena);
     Tensor delta = exec.tensor(DType::f32, out.lse.shape);
     if (exec.counts()) return true;

@@ -196,9 +196,7 @@ bool sm90_attention(const Exec& exec, const AttentionSpec& s, const AttentionOut
 bool sm90_attention_backward(const Exec& exec, const AttentionSpec& s, const AttentionGrads& grads, ConstTensor d_o,
                              HeadRows<ConstTensor> q, HeadRows<ConstTensor> k, HeadRows<ConstTensor> v,
                              const AttentionOut& out) {
-    const auto in_words = [](const HeadRows<Tensor>& r) { return r.offset % 2 == 0 && r.data.cols() % 2 == 0; };
-    if (!sm90::applies(exec, s, q, k, v) || !in_words(grads.dq) || !in_words(grads.dk) || !in_words(grads.dv))
-        return false;
+    if (!sm90::applies(exec, s, q, k, v) || !take_words(grads)) return false;
     ArenaScope scope(*exec.arena);
     const Tensor delta = exec.tensor(DType::f32, out.lse.shape);
     const sm90::Backward backward{s, grads, {d_o, 0}, q, k, v, out, delta};
