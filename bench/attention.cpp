@@ -152,7 +152,7 @@ void run(Bench& b, const Shape& s) {
 
 }  // namespace
 
-int main(int count, char** words) {
+int main(int count, char** words) try {
     Bench b;
     bool any = false;
     for (int i = 1; i < count; ++i) {
@@ -178,6 +178,9 @@ int main(int count, char** words) {
     }
     if (!any) std::fprintf(stderr, "usage: attention [--seconds T] [--f16] [--deterministic] 8x2048x24/24x96 ...\n");
     return any ? 0 : 2;
+} catch (const std::exception& e) {
+    std::fprintf(stderr, "attention: %s\n", e.what());
+    return 2;
 }
 
 #else
