@@ -118,6 +118,8 @@ def arguments():
     parser.add_argument("--warmup", type=int, default=4)
     parser.add_argument("--steps", type=int, default=8)
     a = parser.parse_args()
+    if not 0 <= a.dropout < 1:
+        parser.error(f"--dropout {a.dropout}: must be at least 0 and below 1")
     a.kv_heads = a.kv_heads or a.heads
     a.tied = a.tied or not a.llama
     return a

@@ -125,13 +125,7 @@ struct KeyGradient {
 
         __device__ void first(const Args& args, const Member& me, const Memory<KeyGradient>& memory, const Arrived& a) {
             float s[queries / 2], dp[queries / 2];
-            hold(s), hold(dp);
-            products_begin();
-            multiply_own(s, dp, memory, a.stage);
-            const Kept kept = draw(memory, a);
-            products_wait<1>();
-            hold(s);
-            weigh(s, args, me, memory, a);
+            const Kept kept = begin_tile(s, dp, args, me, memory, a);
             products_wait<0>();
             hold(dp);
             differ(s, dp, kept, args, memory, a.stage);
@@ -169,13 +163,7 @@ struct KeyGradient {
                              const Done& met) {
             const Met q{memory.met_at(a.stage)}, d_o{q.at + Met::bytes};
             float s[queries / 2], dp[queries / 2];
-            hold(s), hold(dp);
-            products_begin();
-            multiply_own(s, dp, memory, a.stage);
-            const Kept kept = draw(memory, a);
-            products_wait<1>();
-            hold(s);
-            weigh(s, args, me, memory, a);
+            const Kept kept = begin_tile(s, dp, args, me, memory, a);
             keep_words(s, kept);
             hold(dv), hold(p);
             products_begin();
@@ -257,6 +245,18 @@ struct KeyGradient {
             met(stage);
         }
 
+        /// Probabilities in s, and which are kept; dp is still on its way.
+        __device__ Kept begin_tile(float (&s)[queries / 2], float (&dp)[queries / 2], const Args& args,
+                                   const Member& me, const Memory<KeyGradient>& memory, const Arrived& a) {
+            hold(s), hold(dp);
+            products_begin();
+            multiply_own(s, dp, memory, a.stage);
+            const Kept kept = draw(memory, a);
+            products_wait<1>();
+            hold(s);
+            weigh(s, args, me, memory, a);
+            return kept;
+        }
         __device__ void multiply_own(float (&s)[queries / 2], float (&dp)[queries / 2],
                                      const Memory<KeyGradient>& memory, int at) const {
             const Met q{memory.met_at(at)}, d_o{q.at + Met::bytes};

@@ -1,21 +1,22 @@
 // Gradients of attention's queries on Hopper's warp groups.
-#include "ops/attention_sm90.cuh"
+#include "ops/attention_keys_met_sm90.cuh"
 
 namespace tera::ops::cuda::sm90 {
 namespace {
 
 /// Queries meet keys and values.
 template <class Element, int D, bool drops>
-struct QueryGradient {
+struct QueryGradient : KeysMet<2, HeadTile<D, D <= 96 ? 96 : 64>> {
     using T = Element;
+    using Keys = KeysMet<2, HeadTile<D, D <= 96 ? 96 : 64>>;
+    using Keys::keys, Keys::met_bytes;
+    using typename Keys::Met;
     static constexpr bool held = D <= 64, lags = true;
     static constexpr int groups = 2, slots = 1;
     using Own = HeadTile<D, groups * group_rows>;
-    using Met = HeadTile<D, D <= 96 ? 96 : 64>;
     static constexpr int own_rows = Own::rows;
-    static constexpr unsigned own_bytes = 2 * Own::bytes, met_bytes = 2 * Met::bytes, number_bytes = 0,
-                              exchange_bytes = 0;
-    static constexpr int keys = Met::rows, stages = stages_of(slots * own_bytes, met_bytes);
+    static constexpr unsigned own_bytes = 2 * Own::bytes;
+    static constexpr int stages = stages_of(slots * own_bytes, met_bytes);
 
     struct Args {
         HeadMap q, k, v, d_o;
@@ -30,17 +31,6 @@ struct QueryGradient {
         Own{at}.load(args.q.map, full, args.q.column(args.n, item.b, item.head), item.first);
         Own{at + Own::bytes}.load(args.d_o.map, full, args.d_o.column(args.n, item.b, item.head), item.first);
     }
-    template <class F>
-    __device__ static void walk(const Args& args, const Item& item, const F& f) {
-        walk_keys<groups, keys>(args.n, item, f);
-    }
-    __device__ static NoNumbers numbers(const Args&, const Item&, int, int) { return {}; }
-    __device__ static void load_met(const Args& args, const Item& item, int head, int first, unsigned at,
-                                    unsigned full) {
-        Met{at}.load(args.k.map, full, args.k.column(args.n, item.b, head), first);
-        Met{at + Met::bytes}.load(args.v.map, full, args.v.column(args.n, item.b, head), first);
-    }
-
     struct State {
         OwnRows<Own, held> q, d_o;
         unsigned ds[keys / 16][4];  ///< of the last tile met, at this stage

@@ -1,7 +1,7 @@
 // Attention forward on Hopper's warp groups, after FlashAttention-3: queries meet tiles of keys and values. While the
 // probabilities of one tile are made, those of the last one meet their values.
+#include "ops/attention_keys_met_sm90.cuh"
 #include "ops/attention_mma.h"
-#include "ops/attention_sm90.cuh"
 
 namespace tera::ops::cuda {
 namespace sm90 {
@@ -21,15 +21,17 @@ bool applies(const Exec& exec, const AttentionSpec& s, const HeadRows<ConstTenso
 namespace {
 
 template <class Element, int D, bool drops>
-struct Forward {
+struct Forward : KeysMet<D <= 64 ? 3 : 2, HeadTile<D, 96>> {
     using T = Element;
+    using Keys = KeysMet<D <= 64 ? 3 : 2, HeadTile<D, 96>>;
+    using Keys::keys, Keys::met_bytes;
+    using typename Keys::Met;
     static constexpr bool held = true, lags = true;
     static constexpr int groups = D <= 64 ? 3 : 2, slots = 1;
     using Own = HeadTile<D, groups * group_rows>;
-    using Met = HeadTile<D, 96>;
     static constexpr int own_rows = Own::rows;
-    static constexpr unsigned own_bytes = Own::bytes, met_bytes = 2 * Met::bytes, number_bytes = 0, exchange_bytes = 0;
-    static constexpr int keys = Met::rows, stages = stages_of(slots * own_bytes, met_bytes);
+    static constexpr unsigned own_bytes = Own::bytes;
+    static constexpr int stages = stages_of(slots * own_bytes, met_bytes);
 
     struct Args {
         HeadMap q, k, v;
@@ -43,17 +45,6 @@ struct Forward {
     __device__ static void load_own(const Args& args, const Item& item, unsigned at, unsigned full) {
         Own{at}.load(args.q.map, full, args.q.column(args.n, item.b, item.head), item.first);
     }
-    template <class F>
-    __device__ static void walk(const Args& args, const Item& item, const F& f) {
-        walk_keys<groups, keys>(args.n, item, f);
-    }
-    __device__ static NoNumbers numbers(const Args&, const Item&, int, int) { return {}; }
-    __device__ static void load_met(const Args& args, const Item& item, int head, int first, unsigned at,
-                                    unsigned full) {
-        Met{at}.load(args.k.map, full, args.k.column(args.n, item.b, head), first);
-        Met{at + Met::bytes}.load(args.v.map, full, args.v.column(args.n, item.b, head), first);
-    }
-
     struct State {
         OwnRows<Own, held> q;
         unsigned p[keys / 16][4];  ///< of the last tile met, at this stage

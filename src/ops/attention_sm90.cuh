@@ -270,26 +270,6 @@ __global__ void __launch_bounds__(threads_of<Op>, 1) attention_kernel(const __gr
     }
 }
 
-/// f(head of the keys, meeting) for each tile of KEYS keys that own queries see.
-template <int GROUPS, int KEYS, class F>
-__device__ inline void walk_keys(const Sizes& n, const Item& item, const F& f) {
-    Span spans[GROUPS];
-    int end = 0;
-#pragma unroll
-    for (int g = 0; g < GROUPS; ++g) {
-        const int q0 = item.first + g * group_rows;
-        spans[g] = Span(n, item.b, q0, q0 + group_rows);
-        end = max(end, spans[g].last_end);
-    }
-    const int head = item.head / (n.H / n.G);
-    for (int k0 = spans[0].first_begin / KEYS * KEYS; k0 < end; k0 += KEYS) {
-        Meeting meeting{k0, 0};
-#pragma unroll
-        for (int g = 0; g < GROUPS; ++g) meeting.add(g, spans[g].meets(k0, k0 + KEYS), spans[g].all_see(k0, k0 + KEYS));
-        if (meeting.concerns_any()) f(head, meeting);
-    }
-}
-
 /// Scores of keys that this lane's two queries do not see, of a tile from `first` on.
 template <int n>
 __device__ inline void hide(float (&s)[n], const Sight (&sights)[2], int first) {
@@ -315,12 +295,6 @@ __device__ inline void store_rows(const Rows<T>& to, const Heads& n, int b, int 
         }
     }
 }
-
-/// Tiles that come without numbers.
-struct NoNumbers {
-    template <class Op>
-    __device__ void store(const Memory<Op>&, int) const {}
-};
 
 /// Rows of heads as the copy engine takes them: those of all samples side by side.
 struct HeadMap {

@@ -265,6 +265,7 @@ MUTANTS = [
     ("src/ops/attention_key_gradient_sm90.cu", "            hopper::meet(1 + me.group, group_threads);\n", "", "test_cuda_soft", "*attention_of_warp_groups/bf16"),
     ("src/ops/attention_key_gradient_sm90.cu", "::tile(n, item.b, head, first)", "::tile(n, item.b, item.head, first)", "test_cuda_soft", "*attention_of_warp_groups/bf16"),
     ("src/ops/attention_query_sums_sm90.cuh", "return part * rows * width + (", "return (", "test_cuda_soft", "*attention_of_warp_groups/bf16"),
+    ("src/ops/attention_cudnn.cpp", "{2, queries * s.K}", "{1, queries * s.K}", "test_train", "PlanOfAGpu*Library"),
     ("src/core/cuda/recordings.cpp", "if (left < least_left_) {", "if (left == 0) {", "test_cuda_soft", "CudaRecorder*"),
     ("src/config/validate.cpp", "if (c.enable_cuda_graph && !c.cuda_graph)", "if (false)", "test_config", "RunConfig*"),
     ("src/train/trainer_setup.cpp", "if (c.profile) return", "if (false) return", "test_train_soft", "TrainerOnGpu.WhatCannot*"),

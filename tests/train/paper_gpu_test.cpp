@@ -4,6 +4,7 @@
 
 #include "core/build_info.h"
 #include "core/engine.h"
+#include "ops/attention.h"
 #include "support/words.h"
 #include "train/memory_plan.h"
 #include "train/plan.h"
@@ -95,6 +96,35 @@ TEST(PlanOfAGpuThatIsNotHere, IsWhatLargeModelsTookOnOne) {
                       "--reset-attention-mask --reset-position-ids --eod-mask-loss",
                       1, 124.84 * 0x1p30},
                  });
+}
+
+/// Gradients of documents whose heads share keys: what the library said it needs on an H200 (9.19), and our own
+/// matrices beside it.
+TEST(PlanOfAGpuThatIsNotHere, CountsWhatDocumentsTakeInTheLibrary) {
+    if (!build_info().cuda) GTEST_SKIP() << "built without CUDA: no GPU can be planned for";
+#ifndef TERA_WITH_CUDNN
+    GTEST_SKIP() << "built without cuDNN's front end";
+#endif
+    constexpr double library = 12'725'816;
+    const Engine paper = Engine::on_paper();
+    ThreadPool pool(1);
+    Workspace dry(paper, pool, Arena::Kind::counting);
+    const Ctx ctx = dry.ctx();
+    std::int32_t unused = 0;
+    ops::AttentionSpec spec{.B = 3, .Sq = 500, .Sk = 500, .H = 6, .G = 2, .K = 96, .scale = 0.1};
+    spec.doc_start = &unused;
+    spec.documents = {16, 166, &unused};
+    const std::int64_t rows = spec.B * spec.Sq, width = (spec.H + 2 * spec.G) * spec.K;
+    const Tensor qkv = ctx.keep.tensor(DType::bf16, {rows, width}), d_qkv = ctx.keep.tensor(DType::bf16, {rows, width}),
+                 o = ctx.keep.tensor(DType::bf16, {rows, spec.H * spec.K}),
+                 lse = ctx.keep.tensor(DType::f32, {spec.B, spec.H, spec.Sq});
+    const std::int64_t k = spec.H * spec.K, v = k + spec.G * spec.K;
+    ops::attention_backward(ctx.temp, spec, {{d_qkv, 0}, {d_qkv, k}, {d_qkv, v}}, o, {qkv, 0}, {qkv, k}, {qkv, v},
+                            {o, lse});
+    const double keys_alone = static_cast<double>(4 * rows * spec.G * spec.K * 2),
+                 sums_by_rows = static_cast<double>(rows * spec.H * 4);
+    const double expected = library + keys_alone + sums_by_rows;
+    EXPECT_NEAR(static_cast<double>(ctx.temp.arena->peak()), expected, 0.005 * expected);
 }
 
 /// cuDNN's gradients take memory with the square of the sequence if they are to be the same in every run; beyond some
